@@ -1,0 +1,41 @@
+# Two commands do everything on a fresh machine with Python 3.11: make demo, make test.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test test-slow check format bench clean
+.DEFAULT_GOAL := demo
+
+# torch goes first, pinned: the CPU build. A bare range would pull gigabytes of CUDA.
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[data,dev]"
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/wolpertinger train recommender --data complete-journey --out runs/demo --overwrite
+	$(BIN)/wolpertinger evaluate runs/demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -q -m slow
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

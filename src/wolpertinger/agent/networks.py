@@ -1,0 +1,155 @@
+"""Actor and critic. Both speak in the actions' own vectors; each scales them to [-1, 1] inside, and nobody else does."""
+
+from typing import Any
+
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import BaseModel
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import PyTorchObs
+from torch import Tensor, nn
+
+from wolpertinger.actions import ActionSet
+
+LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values start near 0, protos near the middle
+
+
+class VectorScale(nn.Module):
+    """The affine map between an action set's box of vectors and [-1, 1] per dimension."""
+
+    middle: Tensor
+    radius: Tensor
+
+    def __init__(self, actions: ActionSet) -> None:
+        super().__init__()
+        low, high = torch.as_tensor(actions.low).float(), torch.as_tensor(actions.high).float()
+        radius = (high - low) / 2
+        self.register_buffer("middle", (low + high) / 2, persistent=False)
+        self.register_buffer("radius", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
+
+    def to_unit(self, vectors: Tensor) -> Tensor:
+        return (vectors - self.middle) / self.radius
+
+    def to_vectors(self, unit: Tensor) -> Tensor:
+        return self.middle + self.radius * unit
+
+
+def hidden_layers(width: int, net_arch: list[int], activation_fn: type[nn.Module], layer_norm: bool) -> list[nn.Module]:
+    """The layers that follow a first one of `width` outputs, each normalised (or not) before its activation."""
+    layers: list[nn.Module] = [*([nn.LayerNorm(width)] if layer_norm else []), activation_fn()]
+    for next_width in net_arch:
+        layers += [nn.Linear(width, next_width), *([nn.LayerNorm(next_width)] if layer_norm else []), activation_fn()]
+        width = next_width
+    return layers
+
+
+def last_layer(width: int, outputs: int) -> nn.Linear:
+    layer = nn.Linear(width, outputs)
+    nn.init.uniform_(layer.weight, -LAST_LAYER, LAST_LAYER)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Actor(BaseModel):
+    """f: a state becomes a proto-action inside the box of the actions' vectors."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        actions: ActionSet,
+        net_arch: list[int],
+        features_extractor: BaseFeaturesExtractor,
+        activation_fn: type[nn.Module] = nn.ReLU,
+        layer_norm: bool = False,
+        normalize_images: bool = True,
+    ) -> None:
+        super().__init__(
+            observation_space,
+            action_space,
+            features_extractor=features_extractor,
+            normalize_images=normalize_images,
+        )
+        self.scale = VectorScale(actions)
+        self.mu = nn.Sequential(
+            nn.Linear(features_extractor.features_dim, net_arch[0]),
+            *hidden_layers(net_arch[0], net_arch[1:], activation_fn, layer_norm),
+            last_layer(net_arch[-1], actions.dim),
+            nn.Tanh(),
+        )
+
+    def forward(self, obs: PyTorchObs) -> Tensor:
+        assert self.features_extractor is not None
+        return self.scale.to_vectors(self.mu(self.extract_features(obs, self.features_extractor)))
+
+
+class QNetwork(nn.Module):
+    """Q(s, a) with its first layer split, so that many actions of one state share the state's part.
+
+    With `interaction` the first layer also holds products of a projection of the state and one of the action.
+    """
+
+    def __init__(
+        self,
+        features_dim: int,
+        dim: int,
+        net_arch: list[int],
+        activation_fn: type[nn.Module],
+        layer_norm: bool,
+        interaction: bool,
+    ) -> None:
+        super().__init__()
+        width = net_arch[0]
+        self.state = nn.Linear(features_dim, width)
+        self.action = nn.Linear(dim, width, bias=False)
+        self.state_factor = nn.Linear(features_dim, width) if interaction else None
+        self.action_factor = nn.Linear(dim, width) if interaction else None
+        self.rest = nn.Sequential(
+            *hidden_layers(width, net_arch[1:], activation_fn, layer_norm), last_layer(net_arch[-1], 1)
+        )
+
+    def forward(self, features: Tensor, unit: Tensor) -> Tensor:
+        """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""
+        features = features.unsqueeze(1) if unit.dim() == 3 else features  # broadcasts over the k candidates
+        hidden = self.state(features) + self.action(unit)
+        if self.state_factor is not None and self.action_factor is not None:
+            hidden = hidden + self.state_factor(features) * self.action_factor(unit)
+        return self.rest(hidden).squeeze(-1)
+
+
+class Critic(BaseModel):
+    """Q, or several of them: their least is the value of an action (twin critics, as in TD3)."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        actions: ActionSet,
+        net_arch: list[int],
+        features_extractor: BaseFeaturesExtractor,
+        activation_fn: type[nn.Module] = nn.ReLU,
+        layer_norm: bool = False,
+        interaction: bool = False,
+        n_critics: int = 1,
+        normalize_images: bool = True,
+    ) -> None:
+        super().__init__(
+            observation_space,
+            action_space,
+            features_extractor=features_extractor,
+            normalize_images=normalize_images,
+        )
+        self.scale = VectorScale(actions)
+        shape: tuple[Any, ...] = (actions.dim, net_arch, activation_fn, layer_norm, interaction)
+        self.q_networks = nn.ModuleList(QNetwork(features_extractor.features_dim, *shape) for _ in range(n_critics))
+
+    def forward(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
+        """Every critic's value of one action per state (batch, dim), or of k (batch, k, dim): (critics, batch, ...)."""
+        assert self.features_extractor is not None
+        features = self.extract_features(obs, self.features_extractor)
+        unit = self.scale.to_unit(vectors)
+        return torch.stack([q(features, unit) for q in self.q_networks])
+
+    def value(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
+        """The least of the critics' values: (batch,) or (batch, k)."""
+        return self(obs, vectors).amin(dim=0)

@@ -1,0 +1,165 @@
+"""Algorithm 1: the actor proposes, the lookup finds the k nearest actions, the critic picks the best of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.torch_layers import (
+    BaseFeaturesExtractor,
+    CombinedExtractor,
+    FlattenExtractor,
+    NatureCNN,
+    get_actor_critic_arch,
+)
+from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from torch import Tensor, nn
+
+from wolpertinger.actions import ActionSet
+from wolpertinger.agent.clock import Clock
+from wolpertinger.agent.networks import Actor, Critic
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the policy saw and picked, for a batch of states."""
+
+    proto: Tensor  # (batch, dim)
+    candidates: Tensor  # (batch, k, ...), nearest first
+    vectors: Tensor  # (batch, k, dim)
+    q: Tensor  # (batch, k)
+    best: Tensor  # (batch,), where among the candidates the choice stands
+
+    @property
+    def action(self) -> Tensor:
+        """The chosen action (batch, ...)."""
+        return self.candidates[torch.arange(len(self.best)), self.best]
+
+    @property
+    def value(self) -> Tensor:
+        """Its value (batch,)."""
+        return self.q.gather(1, self.best.unsqueeze(1)).squeeze(1)
+
+    @property
+    def distances(self) -> Tensor:
+        """From the proto-action to every candidate (batch, k)."""
+        return (self.vectors - self.proto.unsqueeze(1)).norm(dim=-1)
+
+
+class WolpertingerPolicy(BasePolicy):
+    """Actor, critic and their targets over an action set; `choose` is the whole idea."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        lr_schedule: Schedule,
+        actions: ActionSet,
+        k: int,
+        net_arch: list[int] | dict[str, list[int]] | None = None,
+        activation_fn: type[nn.Module] = nn.ReLU,
+        layer_norm: bool = False,
+        interaction: bool = False,
+        n_critics: int = 1,
+        features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
+        features_extractor_kwargs: dict[str, Any] | None = None,
+        normalize_images: bool = True,
+        optimizer_class: type[torch.optim.Optimizer] = torch.optim.Adam,
+        optimizer_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            observation_space,
+            action_space,
+            features_extractor_class,
+            features_extractor_kwargs,
+            normalize_images=normalize_images,
+            optimizer_class=optimizer_class,
+            optimizer_kwargs=optimizer_kwargs,
+        )
+        self.actions = actions
+        self.k = k
+        self.clock = Clock()
+        actor_arch, critic_arch = get_actor_critic_arch(net_arch or [256, 128])
+        shared: dict[str, Any] = {"activation_fn": activation_fn, "layer_norm": layer_norm}
+        self.actor, self.actor_target = (self._network(Actor, net_arch=actor_arch, **shared) for _ in range(2))
+        shared |= {"interaction": interaction, "n_critics": n_critics}
+        self.critic, self.critic_target = (self._network(Critic, net_arch=critic_arch, **shared) for _ in range(2))
+        for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
+            target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
+            target.set_training_mode(False)
+            target.requires_grad_(False)
+            network.optimizer = optimizer_class(network.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+    def _network(self, network_class: type, **kwargs: Any) -> Any:
+        return network_class(
+            self.observation_space,
+            self.action_space,
+            self.actions,
+            features_extractor=self.make_features_extractor(),
+            normalize_images=self.normalize_images,
+            **kwargs,
+        )
+
+    def nearest(self, proto: Tensor) -> Tensor:
+        """g_k: the k actions of A closest to each proto-action (batch, k, ...)."""
+        return torch.as_tensor(self.actions.nearest(proto.detach().cpu().numpy(), self.k), device=proto.device)
+
+    def embed(self, actions: Tensor) -> Tensor:
+        """The vectors of actions, as float tensors on the actions' device."""
+        return torch.as_tensor(self.actions.embed(actions.cpu().numpy()), device=actions.device)
+
+    @torch.no_grad()
+    def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:
+        """The best by `critic` of the k actions nearest to `proto` (Algorithm 1 after its first line)."""
+        with self.clock("lookup"):
+            candidates = self.nearest(proto)  # (batch, k, ...)
+            vectors = self.embed(candidates)  # (batch, k, dim)
+        with self.clock("rerank"):
+            q = critic.value(obs, vectors)  # (batch, k)
+        return Choice(proto, candidates, vectors, q, best=q.argmax(dim=1))
+
+    def forward(self, obs: PyTorchObs, deterministic: bool = False) -> Tensor:
+        return self._predict(obs, deterministic)
+
+    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
+        return self.choose(observation, self.actor(observation), self.critic).action
+
+    def set_training_mode(self, mode: bool) -> None:
+        self.actor.set_training_mode(mode)
+        self.critic.set_training_mode(mode)
+        self.training = mode
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        raise TypeError("a policy is saved with its agent: use agent.save(path) and Wolpertinger.load(path)")
+
+
+class CnnPolicy(WolpertingerPolicy):
+    """For images: Stable-Baselines3's NatureCNN in front."""
+
+    def __init__(self, *args: Any, features_extractor_class: type = NatureCNN, **kwargs: Any) -> None:
+        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+
+
+class MultiInputPolicy(WolpertingerPolicy):
+    """For Dict observations: Stable-Baselines3's CombinedExtractor in front."""
+
+    def __init__(self, *args: Any, features_extractor_class: type = CombinedExtractor, **kwargs: Any) -> None:
+        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the policy picked what it picked; the first axis is the batch when one was given."""
+
+    proto: np.ndarray
+    """The actor's proto-action (dim,)."""
+    actions: np.ndarray
+    """The k candidates, nearest first (k, ...)."""
+    distances: np.ndarray
+    """From the proto-action to each candidate (k,)."""
+    q: np.ndarray
+    """The critic's value of each candidate (k,)."""
+    chosen: np.ndarray
+    """The candidate with the largest value."""

@@ -1,0 +1,110 @@
+"""A seeded catalogue whose W has the two irregularities that the paper names, and vectors that tell half of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from wolpertinger.envs.acceptance import Acceptance, Array, Ids
+from wolpertinger.envs.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the generator is made of. A changed number changes every result on generated tasks."""
+
+    latent: int = 10
+    """Dimensions of the taste that decides what is accepted."""
+    per_category: int = 20
+    """Items in a category. Users of one category move on to another one: no linear map follows them all."""
+    spread: float = 0.5
+    """Distance of items to their category's centre, where centres are 1 apart from 0 in each dimension."""
+    reach: float = 0.5
+    """How far in taste, per dimension, an item may be from what the user wants before its chance falls off."""
+    luck: tuple[float, float] = (1.2, 2.0)
+    """Beta distribution of a factor of each pair's own that no vector shows."""
+    relevant: int = 40
+    """Items that a user might accept at all beyond the base rate."""
+    top_chance: float = 0.8
+    """Chance of the most fitting item; it falls with the distance in taste, and by luck of the pair."""
+    base_rate: float = 0.002
+    """Chance that any user accepts any item..."""
+    hits: float = 0.03
+    """...but for this share of items, good in many states (the paper's first irregularity)..."""
+    hit_rate: float = 0.10
+    """...which any user accepts with about this chance."""
+    particular: float = 0.25
+    """Share of states with one particular item, rarely used elsewhere (the paper's second irregularity)."""
+    reward_spread: float = 0.4
+    """Standard deviation of the rewards' logarithm; their median is 1."""
+    blur: float = 0.35
+    """Noise on the vectors relative to the taste they show: they carry the structure only in part."""
+
+
+def generate(items: int, dim: int, *, seed: int = 0, recipe: Recipe | None = None) -> Catalogue:
+    """Draw a catalogue; the same arguments give the same one."""
+    if items < 10:
+        raise ValueError(f"items={items}: give at least 10")
+    if dim < 1:
+        raise ValueError(f"dim={dim}: give at least 1")
+    recipe = recipe or Recipe()
+    rng = np.random.default_rng(seed)
+    taste, wanted = _tastes(items, recipe, rng)
+    chances = _chances(taste, wanted, recipe, rng)
+    base = np.full(items, recipe.base_rate)
+    hits = rng.choice(items, size=max(1, round(recipe.hits * items)), replace=False)
+    base[hits] = recipe.hit_rate * rng.uniform(0.5, 1.5, size=hits.size)
+    chances.data = np.minimum(chances.data, 1 - base.max())
+    rewards = rng.lognormal(0, recipe.reward_spread, size=items)
+    return Catalogue(Acceptance(chances, base), rewards, _vectors(taste, dim, recipe, rng))
+
+
+def _tastes(items: int, recipe: Recipe, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Where each item lies in taste, and where a user at it wants to go next."""
+    n_categories = max(2, round(items / recipe.per_category))
+    category = rng.integers(n_categories, size=items)
+    centres = rng.normal(size=(n_categories, recipe.latent))
+    offset = recipe.spread * rng.normal(size=(items, recipe.latent))
+    follows = rng.permutation(n_categories)
+    return centres[category] + offset, centres[follows[category]] + 0.5 * offset
+
+
+def _chances(taste: Array, wanted: Array, recipe: Recipe, rng: np.random.Generator) -> sp.csr_array:
+    """The chances beyond the base rate: the relevant items of each state, and the particular ones."""
+    items, relevant = len(taste), min(recipe.relevant, len(taste) - 1)
+    near, distance = _nearest_others(wanted, taste, relevant)
+    fit = np.exp(-distance / (2 * recipe.latent * recipe.reach**2))
+    chance = recipe.top_chance * fit * rng.beta(*recipe.luck, size=near.shape)
+
+    states = rng.choice(items, size=round(recipe.particular * items), replace=False)
+    special = rng.permutation(items)[: states.size]
+    states, special = states[states != special], special[states != special]
+    lifted = rng.uniform(0.5, 0.9, size=states.size)
+
+    rows = np.concatenate([np.repeat(np.arange(items), relevant), states])
+    columns = np.concatenate([near.ravel(), special])
+    # Where a particular item is relevant anyway, the sum may pass 1: the caller caps it.
+    return sp.csr_array((np.concatenate([chance.ravel(), lifted]), (rows, columns)), shape=(items, items))
+
+
+def _nearest_others(queries: Array, points: Array, m: int, block: int = 512) -> tuple[Ids, Array]:
+    """Per query the m nearest points but the one of its own number, and their squared distances."""
+    near = np.empty((len(queries), m), dtype=np.int64)
+    distance = np.empty((len(queries), m))
+    for start in range(0, len(queries), block):
+        rows = np.arange(start, min(start + block, len(queries)))
+        squared = (queries[rows] ** 2).sum(1)[:, None] - 2 * queries[rows] @ points.T + (points**2).sum(1)
+        squared[np.arange(rows.size), rows] = np.inf
+        near[rows] = np.argpartition(squared, m - 1, axis=1)[:, :m]
+        distance[rows] = np.take_along_axis(squared, near[rows], axis=1)
+    return near, distance
+
+
+def _vectors(taste: Array, dim: int, recipe: Recipe, rng: np.random.Generator) -> npt.NDArray[np.float32]:
+    """The taste in a random frame of `dim` dimensions, blurred, with entries of root mean square 1."""
+    size = max(dim, taste.shape[1])
+    frame, _ = np.linalg.qr(rng.normal(size=(size, size)))
+    vectors = taste @ frame[: taste.shape[1], :dim]
+    vectors += recipe.blur * vectors.std() * rng.normal(size=vectors.shape)
+    return (vectors / np.sqrt((vectors**2).mean())).astype(np.float32)

@@ -1,0 +1,160 @@
+"""The paper's recommender: a user at one item, a catalogue to recommend the next from."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from wolpertinger.actions import ActionTable
+from wolpertinger.envs.acceptance import Acceptance, Ids
+from wolpertinger.envs.catalogue import Catalogue, load_catalogue
+from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
+
+
+class Task:
+    """What the single and the vectorised environment share: the user, the items' vectors, the spaces."""
+
+    def __init__(self, catalogue: Catalogue, guided: int) -> None:
+        self.model = UserModel(catalogue.acceptance, catalogue.rewards)
+        self.actions = ActionTable(catalogue.vectors)
+        if self.actions.n != self.model.n:
+            raise ValueError(f"{self.actions.n} vectors for {self.model.n} items: give one vector per item")
+        if not 1 <= guided <= self.model.n:
+            raise ValueError(f"guided={guided}: give a number of items from 1 to {self.model.n}")
+        self.names = catalogue.names
+        self.n_guided = guided
+        self.observation_space = spaces.Box(self.actions.low, self.actions.high, dtype=np.float32)
+        self._guided: Ids | None = None
+
+    def observe(self, states: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        return self.actions.embed(states)
+
+    @property
+    def guided(self) -> Ids:
+        """Per state the items with the largest W_ij * r_j, best first (items, guided); made on first use."""
+        if self._guided is None:
+            self._guided = self.model.acceptance.top(self.model.rewards, self.n_guided)
+        return self._guided
+
+
+class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
+    """Recommend one item after another to a simulated user, as in Section 6.3 of the paper.
+
+    ## Action space
+    `Discrete(items)`: the item to recommend. `actions` holds the items' vectors.
+
+    ## Observation space
+    `Box(dim)`: the vector of the item that the user is consuming.
+
+    ## Reward
+    The user at item i accepts item j with chance `acceptance[i, j]`, which pays `rewards[j]` and moves the user to j.
+    Otherwise the user moves to an item drawn uniformly from all, and the reward is 0.
+
+    ## Episode end
+    After an accepted recommendation with chance 0.1, after a refused one with chance 0.2. Never truncated.
+    The start is an item drawn uniformly.
+
+    `guided_actions()` offers the likely good items of the current state, which guided exploration draws from;
+    `model` computes exact values: `model.optimum`, `model.best_fixed`, `model.random_value`, `model.evaluate(policy)`.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+
+    def __init__(
+        self,
+        *,
+        acceptance: Any,
+        rewards: npt.ArrayLike,
+        vectors: npt.ArrayLike,
+        guided: int = 30,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self._set_task(Task(Catalogue(Acceptance.of(acceptance), rewards, vectors, names), guided))
+
+    def _set_task(self, task: Task) -> None:
+        self.task, self.model, self.actions, self.names = task, task.model, task.actions, task.names
+        self.observation_space = task.observation_space
+        self.action_space = spaces.Discrete(self.actions.n)
+        self.render_mode = None
+        self.state = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
+        super().reset(seed=seed)
+        self.state = int(self.np_random.integers(self.actions.n))
+        return self.task.observe(self.state), {"item": self.state}
+
+    def step(self, action: np.int64) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        accepted = bool(self.np_random.random() < self.model.acceptance.at(self.state, action))
+        self.state = int(action) if accepted else int(self.np_random.integers(self.actions.n))
+        reward = float(self.model.rewards[action]) if accepted else 0.0
+        ended = bool(self.np_random.random() >= (STAY_ACCEPTED if accepted else STAY_REFUSED))
+        return self.task.observe(self.state), reward, ended, False, {"item": self.state, "accepted": accepted}
+
+    def guided_actions(self) -> Ids:
+        """Items that are likely good for the current state."""
+        return self.task.guided[self.state]
+
+
+class RecommenderVector(VectorEnv):
+    """Many users of one `Recommender` at once, stepped together in numpy; sessions that end start anew in the step."""
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
+
+    def __init__(self, task: Task, num_envs: int) -> None:
+        self.num_envs = num_envs
+        self.task, self.model, self.actions, self.names = task, task.model, task.actions, task.names
+        self.single_observation_space = task.observation_space
+        self.single_action_space = spaces.Discrete(self.actions.n)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.render_mode = None
+        self.states = np.zeros(num_envs, dtype=np.int64)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
+        if isinstance(seed, list):
+            seed = seed[0]  # one generator serves all users
+        super().reset(seed=seed)
+        self.states = self.np_random.integers(self.actions.n, size=self.num_envs)
+        return self.task.observe(self.states), {"item": self.states}
+
+    def step(self, actions: Ids) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        states, rewards, ended = self.model.respond(self.states, actions, self.np_random)
+        info: dict[str, Any] = {}
+        if ended.any():
+            info = {"final_obs": self.task.observe(states), "_final_obs": ended}
+            states[ended] = self.np_random.integers(self.actions.n, size=int(ended.sum()))
+        self.states = states
+        info["item"] = states
+        return self.task.observe(states), rewards, ended, np.zeros(self.num_envs, dtype=np.bool_), info
+
+    def guided_actions(self) -> Ids:
+        """Items that are likely good for each user's current state (num_envs, guided)."""
+        return self.task.guided[self.states]
+
+
+@lru_cache(maxsize=4)
+def _shared_task(guided: int, options: tuple[tuple[str, Any], ...]) -> Task:
+    """One task per set of options: training, evaluation and many users share the same tables."""
+    return Task(load_catalogue(**dict(options)), guided)
+
+
+def make(*, guided: int = 30, **catalogue: Any) -> Recommender:
+    """Entry point of `wolpertinger/Recommender-v0`; the options beside `guided` are those of `load_catalogue`."""
+    env = Recommender.__new__(Recommender)
+    env._set_task(_shared_task(guided, tuple(sorted(catalogue.items()))))
+    return env
+
+
+def make_vector(num_envs: int = 1, *, guided: int = 30, **catalogue: Any) -> RecommenderVector:
+    """Entry point of `gymnasium.make_vec("wolpertinger/Recommender-v0", num_envs=...)`."""
+    return RecommenderVector(_shared_task(guided, tuple(sorted(catalogue.items()))), num_envs)

@@ -1,0 +1,117 @@
+"""The paper's simulated user as a Markov decision process, with exact values: no agent's score needs sampling."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from wolpertinger.envs.acceptance import Acceptance, Array, Ids
+
+STAY_ACCEPTED = 0.9  # the session goes on with this chance after an accepted recommendation
+STAY_REFUSED = 0.8  # and with this one after a refused one
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A policy, its value in every state, and their mean over the uniformly random start: its return."""
+
+    policy: Ids
+    values: Array
+
+    @property
+    def value(self) -> float:
+        return float(self.values.mean())
+
+
+class UserModel:
+    """A user at item i accepts item j with chance W[i, j]: moves to j and pays r_j; otherwise moves to a random item."""
+
+    def __init__(self, acceptance: Acceptance, rewards: npt.ArrayLike) -> None:
+        self.acceptance = acceptance
+        self.n = acceptance.n
+        self.rewards = np.asarray(rewards, dtype=np.float64)
+        if self.rewards.shape != (self.n,):
+            raise ValueError(f"rewards has shape {self.rewards.shape}: give one for each of the {self.n} items")
+        if not (np.isfinite(self.rewards).all() and (self.rewards >= 0).all()):
+            raise ValueError(f"rewards go down to {np.nanmin(self.rewards):.4g}: give finite numbers of at least 0")
+
+    def respond(self, states: Ids, items: Ids, rng: np.random.Generator) -> tuple[Ids, Array, npt.NDArray[np.bool_]]:
+        """Sample the users' reactions to `items`: next states, rewards, and whose session ended."""
+        chance, patience = rng.random((2, states.size))
+        accepted = chance < self.acceptance.at(states, items)
+        next_states = np.where(accepted, items, rng.integers(self.n, size=states.size))
+        ended = patience >= np.where(accepted, STAY_ACCEPTED, STAY_REFUSED)
+        return next_states, np.where(accepted, self.rewards[items], 0.0), ended
+
+    @cached_property
+    def optimum(self) -> Solution:
+        """The optimal policy and its exact values, by policy iteration over the sparse W."""
+        policy = self.acceptance.best(self.rewards)[1]
+        values = self.evaluate(policy)
+        while True:
+            refused = STAY_REFUSED * values.mean()
+            backup, policy = self.acceptance.best(self.rewards + STAY_ACCEPTED * values - refused)
+            improved = self.evaluate(policy)
+            if np.allclose(refused + backup, values, rtol=1e-9, atol=1e-12):
+                return Solution(policy, improved)
+            values = improved
+
+    def evaluate(self, policy: npt.ArrayLike) -> Array:
+        """Exact value of every state under a policy: an item per state (n,), or a matrix of chances (n, n)."""
+        if sp.issparse(policy) or np.ndim(policy) == 2:
+            return self._evaluate_chances(sp.csr_array(policy))
+        items = np.asarray(policy)
+        if items.shape != (self.n,) or items.dtype.kind not in "iu" or items.min() < 0 or items.max() >= self.n:
+            raise ValueError(f"policy of shape {items.shape}, {items.dtype}: give an item 0..{self.n - 1} per state")
+        chance = self.acceptance.at(np.arange(self.n), items)
+        pay = chance * self.rewards[items]
+        return _fixed_point(
+            lambda v: pay + chance * STAY_ACCEPTED * v[items] + (1 - chance) * STAY_REFUSED * v.mean(), self.n
+        )
+
+    def _evaluate_chances(self, policy: sp.csr_array) -> Array:
+        if policy.shape != (self.n, self.n) or not np.allclose(policy.sum(axis=1), 1):
+            raise ValueError(f"policy of shape {policy.shape}: give ({self.n}, {self.n}) with rows that sum to 1")
+        pairs = policy.tocoo()
+        accepted = sp.csr_array(
+            (pairs.data * self.acceptance.at(pairs.row, pairs.col), (pairs.row, pairs.col)), shape=policy.shape
+        )
+        chance, pay = accepted.sum(axis=1), accepted @ self.rewards
+        return _fixed_point(
+            lambda v: pay + STAY_ACCEPTED * (accepted @ v) + (1 - chance) * STAY_REFUSED * v.mean(), self.n
+        )
+
+    @cached_property
+    def random_value(self) -> float:
+        """Exact return of recommending uniformly at random."""
+        chance = self.acceptance.dot(np.ones(self.n)) / self.n
+        pay = self.acceptance.dot(self.rewards) / self.n
+
+        def backup(v: Array) -> Array:
+            return pay + STAY_ACCEPTED * self.acceptance.dot(v) / self.n + (1 - chance) * STAY_REFUSED * v.mean()
+
+        return float(_fixed_point(backup, self.n).mean())
+
+    @cached_property
+    def best_fixed(self) -> Solution:
+        """The best of the n policies that always recommend one item."""
+        # Always j: only V_j and the mean m are unknown. V_j = w(r + .9 V_j) + (1 - w) .8 m with w = W[j, j], and
+        # m = u(r + .9 V_j) + (1 - u) .8 m with u the mean of column j.
+        w, u, r = self.acceptance.diagonal(), self.acceptance.column_means(), self.rewards
+        from_mean = (1 - w) * STAY_REFUSED / (1 - STAY_ACCEPTED * w)
+        from_pay = w * r / (1 - STAY_ACCEPTED * w)
+        mean = u * (r + STAY_ACCEPTED * from_pay) / (1 - (1 - u) * STAY_REFUSED - u * STAY_ACCEPTED * from_mean)
+        policy = np.full(self.n, int(mean.argmax()))
+        return Solution(policy, self.evaluate(policy))
+
+
+def _fixed_point(backup, n: int) -> Array:  # type: ignore[no-untyped-def]
+    """Iterate a contraction of factor 0.9 or less to machine precision."""
+    values = np.zeros(n)
+    while True:
+        backed_up = backup(values)
+        if np.allclose(backed_up, values, rtol=1e-12, atol=1e-14):
+            return backed_up
+        values = backed_up

@@ -1,0 +1,67 @@
+"""Gymnasium's vector environments behind Stable-Baselines3's `VecEnv`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+
+class GymnasiumVecEnv(VecEnv):
+    """A Gymnasium vector environment as a Stable-Baselines3 `VecEnv`: one call steps all users."""
+
+    def __init__(self, env: VectorEnv) -> None:
+        mode = env.metadata.get("autoreset_mode")
+        if mode != AutoresetMode.SAME_STEP:
+            raise ValueError(
+                f"the vector environment resets in mode {mode}: Stable-Baselines3 needs SAME_STEP. With "
+                'gymnasium.make_vec pass vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}'
+            )
+        self.env = env
+        self._actions: Any = None
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+
+    def reset(self) -> VecEnvObs:
+        seeds = None if self._seeds[0] is None else list(self._seeds)
+        obs, _ = self.env.reset(seed=seeds, options=self._options[0] or None)
+        self._reset_seeds()
+        self._reset_options()
+        return obs
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, terminated, truncated, info = self.env.step(self._actions)
+        done = terminated | truncated
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for i in np.flatnonzero(done):
+            # A time-out is not a terminal state: the target must look beyond it.
+            infos[i] = {
+                "terminal_observation": info["final_obs"][i],
+                "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
+            }
+        return obs, np.asarray(rewards, dtype=np.float32), done, infos
+
+    def close(self) -> None:
+        self.env.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        return [getattr(self.env.unwrapped, attr_name)] * len(self._indices(indices))
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        setattr(self.env.unwrapped, attr_name, value)
+
+    def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+        """Call a method that answers for all users at once, and return the answers of those asked for."""
+        answers = getattr(self.env.unwrapped, method_name)(*args, **kwargs)
+        return [answers[i] for i in self._indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        return [False] * len(self._indices(indices))
+
+    def _indices(self, indices: VecEnvIndices) -> Sequence[int]:
+        return list(self._get_indices(indices))

@@ -1,0 +1,112 @@
+"""The k best combinations of one level per factor, without enumerating them."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from wolpertinger.actions.factor import Digits, Reals, smallest
+
+WORD_LIMIT = 2**63
+MANTISSA = 52  # sums of integers below 2**MANTISSA are exact in float64
+
+
+class Fold:
+    """The k combinations with the smallest sums of distances, sorted, ties by digits, for a batch of queries.
+
+    Takes, per factor, the digits and squared distances (batch, min(i, k)) of its nearest levels, nearest first.
+    One factor is folded in at a time and the k best partial sums are kept: O(k log k) pairs a factor.
+    """
+
+    def __init__(self, digits: Sequence[Digits], distances: Sequence[Reals], sizes: Sequence[int], k: int) -> None:
+        # Partial combinations are held as words, mixed-radix numbers below 2**63: in order, they order the combinations.
+        self._words: list[Digits] = []
+        self._radices: list[list[int]] = []
+        self._sums = np.zeros((len(digits[0]), 1))
+        if k > 1:
+            digits, distances = _sort_on_grid(digits, distances, k)
+        for size, digit, distance in zip(sizes, digits, distances, strict=True):
+            self._open_word(size)
+            if k == 1:
+                self._words[-1] = self._words[-1] * size + digit
+            else:
+                self._fold_in(size, digit, distance, k)
+
+    def ids(self) -> Digits:
+        """Ids (batch, k), for sets of less than 2**63."""
+        return self._words[0]
+
+    def digits(self) -> Digits:
+        """Digits (batch, k, d)."""
+        columns = []
+        for word, radices in zip(reversed(self._words), reversed(self._radices), strict=True):
+            for radix in reversed(radices):
+                word, digit = np.divmod(word, radix)
+                columns.append(digit)
+        return np.stack(columns[::-1], axis=-1)
+
+    def _open_word(self, size: int) -> None:
+        """Make room for one more digit."""
+        product = 1
+        for radix in self._radices[-1] if self._radices else []:
+            product *= radix
+        if not self._radices or product * size >= WORD_LIMIT:
+            self._radices.append([])
+            self._words.append(np.zeros(self._sums.shape, np.int64))
+        self._radices[-1].append(size)
+
+    def _fold_in(self, size: int, digit: Digits, distance: Reals, k: int) -> None:
+        partial, level = _pairs(k, self._sums.shape[1], digit.shape[1])
+        sums = self._sums[:, partial] + distance[:, level]
+
+        def combinations(rows: npt.NDArray[np.bool_]) -> list[Digits]:
+            *finished, last = (word[rows][:, partial] for word in self._words)
+            return [*finished, last * size + digit[rows][:, level]]
+
+        order = smallest(sums, k, ties=combinations)
+        partial, level = partial[order], level[order]
+        self._sums = np.take_along_axis(sums, order, axis=1)
+        self._words = [np.take_along_axis(word, partial, axis=1) for word in self._words]
+        self._words[-1] = self._words[-1] * size + np.take_along_axis(digit, level, axis=1)
+
+
+@lru_cache(maxsize=32)
+def _pairs(k: int, n_partials: int, n_levels: int) -> tuple[Digits, Digits]:
+    """Ranks (partial, level) that can be among the k best: a pair comes after all those with no larger ranks.
+
+    Level by level, so that the sums are sorted runs.
+    """
+    counts = np.minimum(n_partials, k // np.arange(1, n_levels + 1))
+    level = np.repeat(np.arange(n_levels), counts)
+    partial = np.arange(len(level)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return partial, level
+
+
+def _sort_on_grid(digits: Sequence[Digits], distances: Sequence[Reals], k: int) -> tuple[list[Digits], list[Reals]]:
+    """Distances in excess of the factor's nearest level, as whole numbers of a common small step, sorted again.
+
+    Their sums are exact in any order: equal combinations tie, and what is pruned is never one of the k best.
+    """
+    excess = [distance - distance[:, :1] for distance in distances]
+    worst = _worst_of_k_best(excess, k)
+    # Every finite excess is at most `worst`, so a sum of all is below 2**MANTISSA steps.
+    shift = MANTISSA - np.frexp(worst * len(excess))[1]
+    sorted_digits, sorted_steps = [], []
+    for digit, value in zip(digits, excess, strict=True):
+        steps = np.where(value <= worst[:, None], np.rint(np.ldexp(value, shift[:, None])), np.inf)
+        # Rounding can only have made neighbours equal: they now go by digit.
+        order = smallest(steps, steps.shape[1], ties=lambda rows, digit=digit: [digit[rows]])
+        sorted_digits.append(np.take_along_axis(digit, order, axis=1))
+        sorted_steps.append(np.take_along_axis(steps, order, axis=1))
+    return sorted_digits, sorted_steps
+
+
+def _worst_of_k_best(excess: Sequence[Reals], k: int) -> Reals:
+    """A bound (batch,) on the excess of the k-th best combination: the factors that vary least may make k alone."""
+    spread = np.stack([value[:, -1] for value in excess], axis=1)  # (batch, d)
+    order = np.argsort(spread, axis=1)
+    counts = np.log2([value.shape[1] for value in excess])[order].cumsum(axis=1)
+    enough = np.minimum((counts < np.log2(k) + 1e-9).sum(axis=1), spread.shape[1] - 1)
+    total = np.take_along_axis(spread, order, axis=1).cumsum(axis=1)
+    return np.take_along_axis(total, enough[:, None], axis=1)[:, 0]

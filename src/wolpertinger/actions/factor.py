@@ -42,10 +42,7 @@ class Factor:
         distances = np.zeros((len(queries), self.n))
         for column in range(self.width):
             distances += (queries[:, column, None] - self.levels[:, column]) ** 2
-        if k == 1:
-            order = distances.argmin(axis=1)[:, None]
-        else:
-            order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        order = distances.argmin(axis=1)[:, None] if k == 1 else np.argsort(distances, axis=1, kind="stable")[:, :k]
         return order, np.take_along_axis(distances, order, axis=1)
 
     def _nearest_in_window(self, queries: Reals, k: int) -> tuple[Digits, Reals]:

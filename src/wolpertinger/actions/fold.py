@@ -1,7 +1,8 @@
 """The k best combinations of one level per factor, without enumerating them."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import partial
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +21,11 @@ class Fold:
     """
 
     def __init__(self, digits: Sequence[Digits], distances: Sequence[Reals], sizes: Sequence[int], k: int) -> None:
-        # Partial combinations are held as words, mixed-radix numbers below 2**63: in order, they order the combinations.
+        # Partial combinations are held as words, mixed-radix numbers below 2**63, which sort as their digits do.
         self._words: list[Digits] = []
         self._radices: list[list[int]] = []
         self._sums = np.zeros((len(digits[0]), 1))
+        self._pairs: dict[tuple[int, int], tuple[Digits, Digits]] = {}
         if k > 1:
             digits, distances = _sort_on_grid(digits, distances, k)
         for size, digit, distance in zip(sizes, digits, distances, strict=True):
@@ -48,39 +50,38 @@ class Fold:
 
     def _open_word(self, size: int) -> None:
         """Make room for one more digit."""
-        product = 1
-        for radix in self._radices[-1] if self._radices else []:
-            product *= radix
-        if not self._radices or product * size >= WORD_LIMIT:
+        if not self._radices or prod(self._radices[-1]) * size >= WORD_LIMIT:
             self._radices.append([])
             self._words.append(np.zeros(self._sums.shape, np.int64))
         self._radices[-1].append(size)
 
     def _fold_in(self, size: int, digit: Digits, distance: Reals, k: int) -> None:
-        partial, level = _pairs(k, self._sums.shape[1], digit.shape[1])
-        sums = self._sums[:, partial] + distance[:, level]
+        shape = (self._sums.shape[1], digit.shape[1])
+        if shape not in self._pairs:
+            self._pairs[shape] = _pairs(k, *shape)
+        prefix, level = self._pairs[shape]
+        sums = self._sums[:, prefix] + distance[:, level]
 
         def combinations(rows: npt.NDArray[np.bool_]) -> list[Digits]:
-            *finished, last = (word[rows][:, partial] for word in self._words)
+            *finished, last = (word[rows][:, prefix] for word in self._words)
             return [*finished, last * size + digit[rows][:, level]]
 
         order = smallest(sums, k, ties=combinations)
-        partial, level = partial[order], level[order]
+        prefix, level = prefix[order], level[order]
         self._sums = np.take_along_axis(sums, order, axis=1)
-        self._words = [np.take_along_axis(word, partial, axis=1) for word in self._words]
+        self._words = [np.take_along_axis(word, prefix, axis=1) for word in self._words]
         self._words[-1] = self._words[-1] * size + np.take_along_axis(digit, level, axis=1)
 
 
-@lru_cache(maxsize=32)
-def _pairs(k: int, n_partials: int, n_levels: int) -> tuple[Digits, Digits]:
-    """Ranks (partial, level) that can be among the k best: a pair comes after all those with no larger ranks.
+def _pairs(k: int, n_prefixes: int, n_levels: int) -> tuple[Digits, Digits]:
+    """Ranks (prefix, level) that can be among the k best: a pair comes after all those with no larger ranks.
 
     Level by level, so that the sums are sorted runs.
     """
-    counts = np.minimum(n_partials, k // np.arange(1, n_levels + 1))
+    counts = np.minimum(n_prefixes, k // np.arange(1, n_levels + 1))
     level = np.repeat(np.arange(n_levels), counts)
-    partial = np.arange(len(level)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return partial, level
+    prefix = np.arange(len(level)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return prefix, level
 
 
 def _sort_on_grid(digits: Sequence[Digits], distances: Sequence[Reals], k: int) -> tuple[list[Digits], list[Reals]]:
@@ -94,12 +95,17 @@ def _sort_on_grid(digits: Sequence[Digits], distances: Sequence[Reals], k: int) 
     shift = MANTISSA - np.frexp(worst * len(excess))[1]
     sorted_digits, sorted_steps = [], []
     for digit, value in zip(digits, excess, strict=True):
-        steps = np.where(value <= worst[:, None], np.rint(np.ldexp(value, shift[:, None])), np.inf)
+        useful = np.where(value <= worst[:, None], value, np.inf)
+        steps = np.rint(np.ldexp(useful, shift[:, None]))
         # Rounding can only have made neighbours equal: they now go by digit.
-        order = smallest(steps, steps.shape[1], ties=lambda rows, digit=digit: [digit[rows]])
+        order = smallest(steps, steps.shape[1], ties=partial(_rows_of, digit))
         sorted_digits.append(np.take_along_axis(digit, order, axis=1))
         sorted_steps.append(np.take_along_axis(steps, order, axis=1))
     return sorted_digits, sorted_steps
+
+
+def _rows_of(digit: Digits, rows: npt.NDArray[np.bool_]) -> list[Digits]:
+    return [digit[rows]]
 
 
 def _worst_of_k_best(excess: Sequence[Reals], k: int) -> Reals:

@@ -82,7 +82,7 @@ class ActionProduct:
         digest = hashlib.sha256()
         for factor in self._factors:
             digest.update(f"{factor.levels.dtype.str} {factor.levels.shape} ".encode())
-            digest.update(factor.levels)
+            digest.update(factor.levels.data)
         return digest.hexdigest()
 
     def with_space(self, space: Space) -> "ActionProduct":
@@ -143,14 +143,16 @@ class ActionProduct:
         return fold.ids() if self._has_ids else fold.digits()
 
     def _nearest_levels(self, queries: Reals, k: int) -> tuple[list[Digits], list[Reals]]:
-        """Per factor, digits and squared distances (batch, min(i, k)) of its levels nearest to its part of the query."""
+        """Per factor, digits and squared distances (batch, min(i, k)) of the levels nearest to its part of a query."""
         digits: list[Digits] = [np.empty(0, np.int64)] * len(self._factors)
         distances: list[Reals] = [np.empty(0)] * len(self._factors)
         for factor, numbers in self._groups:
             parts = queries[:, self._columns(factor, numbers)].reshape(-1, factor.width)
-            found = [array.reshape(len(queries), len(numbers), -1) for array in factor.nearest(parts, min(k, factor.n))]
+            digit, distance = factor.nearest(parts, min(k, factor.n))
+            shape = (len(queries), len(numbers), -1)
             for place, number in enumerate(numbers):
-                digits[number], distances[number] = found[0][:, place], found[1][:, place]
+                digits[number] = digit.reshape(shape)[:, place]
+                distances[number] = distance.reshape(shape)[:, place]
         return digits, distances
 
     def _columns(self, factor: Factor, numbers: Digits) -> Digits:
@@ -161,7 +163,7 @@ class ActionProduct:
         levels = sum(factor.candidates(min(k, factor.n)) * len(numbers) for factor, numbers in self._groups)
         widest = max(min(k, factor.n) for factor in self._factors)
         pairs = k * ceil(1 + log2(min(k, widest)))
-        return 8 * (5 * levels + 5 * pairs + k * len(self._factors))
+        return 8 * (5 * levels + 5 * pairs + 2 * k * len(self._factors))
 
     @property
     def _has_ids(self) -> bool:
@@ -221,7 +223,7 @@ def _share(levels: list[Reals]) -> list[Factor]:
     distinct: dict[tuple[tuple[int, ...], bytes], Factor] = {}
     factors = []
     for array in levels:
-        key = (array.shape, hashlib.sha256(array).digest())
+        key = (array.shape, hashlib.sha256(array.data).digest())
         if key not in distinct:
             distinct[key] = Factor(array)
         factors.append(distinct[key])

@@ -14,7 +14,7 @@ HASHED_ROWS = 1 << 16  # at a time
 
 
 class ActionTable:
-    """Actions 0..n-1, each with a row of `vectors` (n, dim), and an index that finds the rows nearest to a proto-action.
+    """Actions 0..n-1, each with a row of `vectors` (n, dim), and an index that finds the rows nearest to a point.
 
     `index` is "exact", "auto" or a FAISS recipe; `recall` is the least share of the true neighbours to be found.
     Float32 in C order is used without a copy, memory-mapped or not: do not change it afterwards.
@@ -65,7 +65,7 @@ class ActionTable:
         """Fingerprint of the vectors: their type, shape and bytes."""
         digest = hashlib.sha256(f"{self._vectors.dtype.str} {self._vectors.shape}".encode())
         for start in range(0, self.n, HASHED_ROWS):
-            digest.update(self._vectors[start : start + HASHED_ROWS])
+            digest.update(self._vectors[start : start + HASHED_ROWS].data)
         return digest.hexdigest()
 
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:

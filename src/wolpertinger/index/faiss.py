@@ -48,13 +48,13 @@ class FaissIndex:
         k = check_k(k, self.n)
         points = check_queries(queries, self.dim).astype(np.float32)
         found = np.empty((len(points), k), np.int64)
-        short = np.arange(len(points))  # rows still to be found
-        effort = 1
-        while len(short) and effort is not None:
-            params, exhausted = _search_params(self._faiss, *self._breadth(k, effort))
+        short = np.arange(len(points))  # queries still without k neighbours
+        effort, widest = 1, False
+        while len(short) and not widest:
+            params, widest = _search_params(self._faiss, *self._breadth(k, effort))
             found[short] = self._faiss.search(points[short], k, params=params)[1]
             short = short[_is_short(found[short])]
-            effort = None if exhausted else effort * WIDEN
+            effort *= WIDEN
         if len(short):
             found[short] = self._exact.search(points[short], k)
         return rank(self._vectors, points.astype(np.float64), found)
@@ -100,14 +100,14 @@ def _inverted_file(index: Any) -> Any:
 
 
 def _search_params(index: Any, nprobe: int, ef_search: int) -> tuple[Any, bool]:
-    """FAISS parameters for one call, so that the index itself never changes; and whether nothing wider exists."""
+    """FAISS parameters for one call, so that the index itself never changes; and whether there is nothing wider."""
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
-        inner, exhausted = _search_params(index.index, nprobe, ef_search)
-        return faiss.SearchParametersPreTransform(index_params=inner), exhausted
+        inner, widest = _search_params(index.index, nprobe, ef_search)
+        return faiss.SearchParametersPreTransform(index_params=inner), widest
     if isinstance(index, faiss.IndexRefine):
-        inner, exhausted = _search_params(index.base_index, nprobe, ef_search)
-        return faiss.IndexRefineSearchParameters(k_factor=index.k_factor, base_index_params=inner), exhausted
+        inner, widest = _search_params(index.base_index, nprobe, ef_search)
+        return faiss.IndexRefineSearchParameters(k_factor=index.k_factor, base_index_params=inner), widest
     if isinstance(index, faiss.IndexIVF):
         return faiss.SearchParametersIVF(nprobe=nprobe), nprobe >= index.nlist
     if isinstance(index, faiss.IndexHNSW):

@@ -86,9 +86,10 @@ def _build(vectors: npt.NDArray[np.float32], recipe: str) -> Any:
     try:
         index.train(vectors)
         index.add(vectors)
+        index.search(vectors[:1], 1)  # a recipe such as "IVF0,Flat" fails only now
     except RuntimeError as error:
         raise ValueError(
-            f"index={recipe!r} cannot be trained on {n} vectors of {dim} dimensions: give more vectors, "
+            f"index={recipe!r} cannot be built on {n} vectors of {dim} dimensions: give more vectors, "
             f'a smaller recipe (such as {EXAMPLES}) or "exact". FAISS says: {error}'
         ) from error
     return index

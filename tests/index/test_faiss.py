@@ -74,5 +74,5 @@ def test_a_recipe_that_does_not_suit_the_table_is_an_error_that_says_so(vectors,
 
 
 def test_an_unknown_recipe_is_an_error_with_examples(vectors):
-    with pytest.raises(ValueError, match="index='Nope' is not a recipe FAISS can build .*HNSW32"):
+    with pytest.raises(ValueError, match=r"index='Nope' is not a recipe FAISS can build .*HNSW32"):
         FaissIndex(vectors, "Nope")

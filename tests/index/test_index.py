@@ -1,8 +1,11 @@
 """The contract of every index, through one tester."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
+from wolpertinger import index
 from wolpertinger.index import ExactIndex, Index, build
 
 RECIPES = ["exact", "auto", "Flat", "IVF16,Flat", "HNSW16", "IVF16,SQ8"]
@@ -16,6 +19,11 @@ def recipe(request):
 
 def random_table(n=300, dim=6, seed=0):
     return np.random.default_rng(seed).normal(size=(n, dim)).astype(np.float32)
+
+
+@cache
+def standard_index(recipe):
+    return build(recipe, random_table())
 
 
 def brute_force(vectors, queries, k):
@@ -40,9 +48,9 @@ def assert_sorted_and_distinct(found, vectors, queries):
 
 
 def test_an_index_keeps_the_protocol(recipe):
-    index = build(recipe, random_table())
-    assert isinstance(index, Index)
-    assert (index.n, index.dim) == (300, 6)
+    built = standard_index(recipe)
+    assert isinstance(built, Index)
+    assert (built.n, built.dim) == (300, 6)
 
 
 @pytest.mark.parametrize("k", [1, 7, 150, 300])
@@ -82,7 +90,7 @@ def test_one_vector_works(recipe):
 
 
 def test_an_empty_batch_gives_an_empty_result(recipe):
-    found = build(recipe, random_table()).search(np.empty((0, 6)), 3)
+    found = standard_index(recipe).search(np.empty((0, 6)), 3)
     assert found.shape == (0, 3)
     assert found.dtype == np.int64
 
@@ -90,13 +98,13 @@ def test_an_empty_batch_gives_an_empty_result(recipe):
 @pytest.mark.parametrize("k", [0, -1, 301])
 def test_k_out_of_range_is_the_same_error_everywhere(recipe, k):
     with pytest.raises(ValueError, match=f"^k={k} is out of range for 300 actions: give a count from 1 to 300"):
-        build(recipe, random_table()).search(np.zeros((1, 6)), k)
+        standard_index(recipe).search(np.zeros((1, 6)), k)
 
 
 @pytest.mark.parametrize("k", [True, "3", 0.5, None])
 def test_k_that_is_no_count_is_an_error(recipe, k):
     with pytest.raises(TypeError, match=f"^k={k!r} is not a count: give a count from 1 to 300"):
-        build(recipe, random_table()).search(np.zeros((1, 6)), k)
+        standard_index(recipe).search(np.zeros((1, 6)), k)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
@@ -104,19 +112,19 @@ def test_a_query_that_is_not_finite_is_an_error(recipe, bad):
     queries = np.zeros((3, 6))
     queries[1, 2] = bad
     with pytest.raises(ValueError, match=r"queries must be finite float32 numbers: 1 of 3 rows are not \(row 1\)"):
-        build(recipe, random_table()).search(queries, 2)
+        standard_index(recipe).search(queries, 2)
 
 
 @pytest.mark.parametrize("shape", [(6,), (1, 5), (1, 7), (1, 1, 6)])
 def test_a_query_of_the_wrong_shape_is_an_error(recipe, shape):
     with pytest.raises(ValueError, match=r"queries have shape .*: give \(batch, 6\)"):
-        build(recipe, random_table()).search(np.zeros(shape), 2)
+        standard_index(recipe).search(np.zeros(shape), 2)
 
 
 @pytest.mark.parametrize("queries", [[["a"] * 6], [[None] * 6], [[1j] * 6]])
 def test_a_query_of_the_wrong_type_is_an_error(recipe, queries):
-    with pytest.raises(TypeError, match="queries are of type .*: give real numbers"):
-        build(recipe, random_table()).search(queries, 2)
+    with pytest.raises(TypeError, match=r"queries are of type .*: give real numbers"):
+        standard_index(recipe).search(queries, 2)
 
 
 def test_vectors_that_are_not_finite_are_rejected_with_their_rows(recipe):
@@ -132,13 +140,16 @@ def test_vectors_of_the_wrong_shape_are_rejected(recipe, shape):
         build(recipe, np.zeros(shape))
 
 
-def test_auto_is_exact_for_small_tables_and_an_inverted_file_for_large_ones():
+def test_auto_is_exact_for_small_tables_and_an_inverted_file_for_large_ones(monkeypatch):
     from wolpertinger.index.faiss import FaissIndex
 
     assert isinstance(build("auto", random_table()), ExactIndex)
-    large = build("auto", random_table(n=50_000, dim=2))
+    assert index.EXACT_BELOW == 50_000
+    monkeypatch.setattr(index, "EXACT_BELOW", 5_000)  # the same in less time
+    assert isinstance(build("auto", random_table(n=4_999)), ExactIndex)
+    large = build("auto", random_table(n=5_000, dim=2))
     assert isinstance(large, FaissIndex)
-    assert large._recipe == "IVF892,Flat"
+    assert large._recipe == "IVF280,Flat"
     queries = random_table(n=20, dim=2, seed=1)
     found, expected = large.search(queries, 10), ExactIndex(large._vectors).search(queries, 10)
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, expected, strict=True)]) > 0.95

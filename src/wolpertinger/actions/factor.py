@@ -1,6 +1,7 @@
 """One factor of a product of actions: its levels, and the levels nearest to a point."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +60,7 @@ class Factor:
         return np.take_along_axis(digits, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
 
-def smallest(values: Reals, k: int, ties: Callable[[npt.NDArray[np.bool_]], list[Digits]]) -> Digits:
+def smallest(values: Reals, k: int, ties: Callable[[npt.NDArray[np.bool_]], list[npt.NDArray[Any]]]) -> Digits:
     """Columns (batch, k) of the k smallest values of each row, sorted; equal ones by `ties(rows)`, keys first to last.
 
     The keys are only asked for where they are needed. Runs that are sorted already are merged, not sorted again.

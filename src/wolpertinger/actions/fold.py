@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from wolpertinger.actions.factor import Digits, Reals, smallest
 
 WORD_LIMIT = 2**63
-MANTISSA = 52  # sums of integers below 2**MANTISSA are exact in float64
+STEPS = 2.0**52  # whole numbers below this add up exactly in float64
 
 
 class Fold:
@@ -24,16 +25,14 @@ class Fold:
         # Partial combinations are held as words, mixed-radix numbers below 2**63, which sort as their digits do.
         self._words: list[Digits] = []
         self._radices: list[list[int]] = []
-        self._sums = np.zeros((len(digits[0]), 1))
+        self._sums = Steps(np.zeros((len(digits[0]), 1)), np.zeros((len(digits[0]), 1)))
         self._pairs: dict[tuple[int, int], tuple[Digits, Digits]] = {}
         if k > 1:
-            digits, distances = _sort_on_grid(digits, distances, k)
-        for size, digit, distance in zip(sizes, digits, distances, strict=True):
-            self._open_word(size)
-            if k == 1:
+            self._fold(*_to_steps(digits, distances, k), sizes, k)
+        else:
+            for size, digit in zip(sizes, digits, strict=True):
+                self._open_word(size)
                 self._words[-1] = self._words[-1] * size + digit
-            else:
-                self._fold_in(size, digit, distance, k)
 
     def ids(self) -> Digits:
         """Ids (batch, k), for sets of less than 2**63."""
@@ -52,25 +51,48 @@ class Fold:
         """Make room for one more digit."""
         if not self._radices or prod(self._radices[-1]) * size >= WORD_LIMIT:
             self._radices.append([])
-            self._words.append(np.zeros(self._sums.shape, np.int64))
+            self._words.append(np.zeros(self._sums.high.shape, np.int64))
         self._radices[-1].append(size)
 
-    def _fold_in(self, size: int, digit: Digits, distance: Reals, k: int) -> None:
-        shape = (self._sums.shape[1], digit.shape[1])
+    def _fold(self, digits: Sequence[Digits], distances: Sequence["Steps"], sizes: Sequence[int], k: int) -> None:
+        for size, digit, distance in zip(sizes, digits, distances, strict=True):
+            self._open_word(size)
+            self._fold_in(size, digit, distance, k)
+
+    def _fold_in(self, size: int, digit: Digits, distance: "Steps", k: int) -> None:
+        shape = (self._sums.high.shape[1], digit.shape[1])
         if shape not in self._pairs:
             self._pairs[shape] = _pairs(k, *shape)
         prefix, level = self._pairs[shape]
-        sums = self._sums[:, prefix] + distance[:, level]
+        sums = self._sums.columns(prefix).plus(distance.columns(level))
 
-        def combinations(rows: npt.NDArray[np.bool_]) -> list[Digits]:
+        def keys(rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[Any]]:
             *finished, last = (word[rows][:, prefix] for word in self._words)
-            return [*finished, last * size + digit[rows][:, level]]
+            return [sums.low[rows], *finished, last * size + digit[rows][:, level]]
 
-        order = smallest(sums, k, ties=combinations)
+        order = smallest(sums.high, k, ties=keys)
         prefix, level = prefix[order], level[order]
-        self._sums = np.take_along_axis(sums, order, axis=1)
+        self._sums = sums.reordered(order)
         self._words = [np.take_along_axis(word, prefix, axis=1) for word in self._words]
         self._words[-1] = self._words[-1] * size + np.take_along_axis(digit, level, axis=1)
+
+
+class Steps(NamedTuple):
+    """Non-negative distances as whole numbers of steps, high * 2**52 + low: their sums are exact in any order."""
+
+    high: Reals
+    low: Reals
+
+    def columns(self, chosen: Digits) -> "Steps":
+        return Steps(self.high[:, chosen], self.low[:, chosen])
+
+    def reordered(self, order: Digits) -> "Steps":
+        return Steps(np.take_along_axis(self.high, order, axis=1), np.take_along_axis(self.low, order, axis=1))
+
+    def plus(self, other: "Steps") -> "Steps":
+        low = self.low + other.low
+        carry = low >= STEPS
+        return Steps(self.high + other.high + carry, low - STEPS * carry)
 
 
 def _pairs(k: int, n_prefixes: int, n_levels: int) -> tuple[Digits, Digits]:
@@ -84,28 +106,31 @@ def _pairs(k: int, n_prefixes: int, n_levels: int) -> tuple[Digits, Digits]:
     return prefix, level
 
 
-def _sort_on_grid(digits: Sequence[Digits], distances: Sequence[Reals], k: int) -> tuple[list[Digits], list[Reals]]:
-    """Distances in excess of the factor's nearest level, as whole numbers of a common small step, sorted again.
+def _to_steps(digits: Sequence[Digits], distances: Sequence[Reals], k: int) -> tuple[list[Digits], list[Steps]]:
+    """Digits and distances in excess of each factor's nearest level, in steps of one size, sorted.
 
-    Their sums are exact in any order: equal combinations tie, and what is pruned is never one of the k best.
+    With exact sums equal combinations tie, and what is pruned is never one of the k best.
     """
     excess = [distance - distance[:, :1] for distance in distances]
     worst = _worst_of_k_best(excess, k)
-    # Every finite excess is at most `worst`, so a sum of all is below 2**MANTISSA steps.
-    shift = MANTISSA - np.frexp(worst * len(excess))[1]
+    # What is worse than that is left out. The rest adds up to less than 2**52 high steps.
+    shift = 52 - np.frexp(worst * len(excess))[1]
     sorted_digits, sorted_steps = [], []
     for digit, value in zip(digits, excess, strict=True):
-        useful = np.where(value <= worst[:, None], value, np.inf)
-        steps = np.rint(np.ldexp(useful, shift[:, None]))
-        # Rounding can only have made neighbours equal: they now go by digit.
-        order = smallest(steps, steps.shape[1], ties=partial(_rows_of, digit))
+        useful = value <= worst[:, None]
+        scaled = np.ldexp(np.where(useful, value, 0.0), shift[:, None])
+        high = np.floor(scaled)
+        low = np.minimum(np.rint((scaled - high) * STEPS), STEPS - 1)
+        high[~useful] = np.inf
+        # Rounding can only have made neighbours equal: those now go by digit.
+        order = smallest(high, high.shape[1], ties=partial(_take_rows, [low, digit]))
         sorted_digits.append(np.take_along_axis(digit, order, axis=1))
-        sorted_steps.append(np.take_along_axis(steps, order, axis=1))
+        sorted_steps.append(Steps(high, low).reordered(order))
     return sorted_digits, sorted_steps
 
 
-def _rows_of(digit: Digits, rows: npt.NDArray[np.bool_]) -> list[Digits]:
-    return [digit[rows]]
+def _take_rows(arrays: list[npt.NDArray[Any]], rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[Any]]:
+    return [array[rows] for array in arrays]
 
 
 def _worst_of_k_best(excess: Sequence[Reals], k: int) -> Reals:
@@ -113,6 +138,6 @@ def _worst_of_k_best(excess: Sequence[Reals], k: int) -> Reals:
     spread = np.stack([value[:, -1] for value in excess], axis=1)  # (batch, d)
     order = np.argsort(spread, axis=1)
     counts = np.log2([value.shape[1] for value in excess])[order].cumsum(axis=1)
-    enough = np.minimum((counts < np.log2(k) + 1e-9).sum(axis=1), spread.shape[1] - 1)
+    enough = np.minimum((counts < np.log2(k) - 1e-9).sum(axis=1), spread.shape[1] - 1)
     total = np.take_along_axis(spread, order, axis=1).cumsum(axis=1)
     return np.take_along_axis(total, enough[:, None], axis=1)[:, 0]

@@ -111,7 +111,9 @@ class ActionProduct:
         vectors = np.empty((*digits.shape[:-1], self.dim), np.float32)
         for factor, numbers in self._groups:
             chosen = factor.vectors[digits[..., numbers]]  # (..., factors of the group, m)
-            vectors[..., self._columns(factor, numbers)] = chosen.reshape(*digits.shape[:-1], -1)
+            vectors[..., self._columns(factor, numbers)] = chosen.reshape(
+                *digits.shape[:-1], len(numbers) * factor.width
+            )
         return vectors
 
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
@@ -163,7 +165,7 @@ class ActionProduct:
         levels = sum(factor.candidates(min(k, factor.n)) * len(numbers) for factor, numbers in self._groups)
         widest = max(min(k, factor.n) for factor in self._factors)
         pairs = k * ceil(1 + log2(min(k, widest)))
-        return 8 * (5 * levels + 5 * pairs + 2 * k * len(self._factors))
+        return 8 * (8 * levels + 8 * pairs + 2 * k * len(self._factors))
 
     @property
     def _has_ids(self) -> bool:

@@ -1,0 +1,73 @@
+"""One factor of a product of actions: its levels, and the levels nearest to a point."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+Digits = npt.NDArray[np.int64]
+
+
+class Factor:
+    """The levels (i, m) of one factor, of which an action has one. Scalar levels (m = 1) are sorted once."""
+
+    def __init__(self, levels: Reals) -> None:
+        self.levels = levels
+        self.vectors = levels.astype(np.float32)
+        if self.width == 1:
+            # Read upwards from a query, and downwards: equal levels come by ascending digit both ways.
+            self._upward = np.argsort(levels[:, 0], kind="stable")
+            self._downward = len(levels) - 1 - np.argsort(levels[::-1, 0], kind="stable")
+            self._sorted = levels[self._upward, 0]
+
+    @property
+    def n(self) -> int:
+        """How many levels there are."""
+        return len(self.levels)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a level."""
+        return self.levels.shape[1]
+
+    def candidates(self, k: int) -> int:
+        """How many levels `nearest` looks at for each query."""
+        return min(self.n, 2 * k) if self.width == 1 else self.n
+
+    def nearest(self, queries: Reals, k: int) -> tuple[Digits, Reals]:
+        """Digits and squared distances (batch, k) of the levels nearest to each query (batch, m), ties by digit."""
+        if self.candidates(k) < self.n:
+            return self._nearest_in_window(queries[:, 0], k)
+        distances = np.zeros((len(queries), self.n))
+        for column in range(self.width):
+            distances += (queries[:, column, None] - self.levels[:, column]) ** 2
+        order = distances.argmin(axis=1)[:, None] if k == 1 else np.argsort(distances, axis=1, kind="stable")[:, :k]
+        return order, np.take_along_axis(distances, order, axis=1)
+
+    def _nearest_in_window(self, queries: Reals, k: int) -> tuple[Digits, Reals]:
+        """The same for many scalar levels, from the k on each side of the query: O(log i + k)."""
+        above = np.searchsorted(self._sorted, queries)[:, None] + np.arange(k)
+        below = above[:, :1] - 1 - np.arange(k)
+        position = np.concatenate([below, above], axis=1)
+        outside = (position < 0) | (position >= self.n)
+        position[outside] = 0
+        distances = (queries[:, None] - self._sorted[position]) ** 2
+        distances[outside] = np.inf
+        digits = np.concatenate([self._downward[position[:, :k]], self._upward[position[:, k:]]], axis=1)
+        order = smallest(distances, k, ties=lambda rows: [digits[rows]])
+        return np.take_along_axis(digits, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+def smallest(values: Reals, k: int, ties: Callable[[npt.NDArray[np.bool_]], list[npt.NDArray[Any]]]) -> Digits:
+    """Columns (batch, k) of the k smallest values of each row, sorted; equal ones by `ties(rows)`, keys first to last.
+
+    The keys are only asked for where they are needed. Runs that are sorted already are merged, not sorted again.
+    """
+    order = np.argsort(values, axis=1, kind="stable")[:, : k + 1]
+    ranked = np.take_along_axis(values, order, axis=1)
+    tied = ((ranked[:, 1:] == ranked[:, :-1]) & np.isfinite(ranked[:, 1:])).any(axis=1)
+    if tied.any():
+        order[tied] = np.lexsort([*reversed(ties(tied)), values[tied]], axis=1)[:, : k + 1]
+    return order[:, :k]

@@ -1,0 +1,232 @@
+"""An action set given as a product: every combination of one level per factor, never enumerated."""
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from math import ceil, log2, prod
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from wolpertinger.actions.base import Actions
+from wolpertinger.actions.factor import Digits, Factor, Reals
+from wolpertinger.actions.fold import Fold
+from wolpertinger.actions.table import check_actions
+from wolpertinger.index import check_k, check_queries
+
+Space = spaces.Discrete | spaces.MultiDiscrete | Literal["discrete", "multidiscrete"]
+
+ID_LIMIT = 2**63
+BLOCK_BYTES = 1 << 25  # temporaries of a lookup
+
+
+class ActionProduct:
+    """Every combination of one level per factor: discretised controls, plans of n steps.
+
+    `levels` holds, per factor, scalars (i,) or vectors (i, m); an action's vector is its levels side by side.
+    Actions are ids, the first factor being the most significant digit, or digits where the ids would not fit 63 bits;
+    `space` ("discrete", "multidiscrete" or a Gymnasium space of the right size) chooses.
+    """
+
+    def __init__(self, levels: Sequence[npt.ArrayLike], *, space: Space | None = None) -> None:
+        factors = _share([_check_levels(number, factor) for number, factor in enumerate(levels)])
+        if not factors:
+            raise ValueError("levels are empty: give at least one factor, such as [np.linspace(-1, 1, 21)]")
+        self._factors = factors
+        self._scalar = [np.ndim(factor) == 1 for factor in levels]
+        self._nvec = np.array([factor.n for factor in factors], np.int64)
+        self._n = prod(factor.n for factor in factors)
+        self._first_column = np.cumsum([0, *(factor.width for factor in factors)])
+        self._groups = [
+            (factor, np.flatnonzero([other is factor for other in factors])) for factor in dict.fromkeys(factors)
+        ]
+        self._space = self._resolve_space(space)
+
+    @property
+    def space(self) -> spaces.Discrete | spaces.MultiDiscrete:
+        """What the environment takes: ids (`Discrete`) or digits (`MultiDiscrete`)."""
+        return self._space
+
+    @property
+    def n(self) -> int:
+        """How many actions there are: a Python int, which may be 2**100."""
+        return self._n
+
+    @property
+    def dim(self) -> int:
+        """Numbers in an action's vector."""
+        return int(self._first_column[-1])
+
+    @property
+    def levels(self) -> tuple[Reals, ...]:
+        """The levels of each factor, (i,) or (i, m), read-only."""
+        pairs = zip(self._factors, self._scalar, strict=True)
+        return tuple(factor.levels[:, 0] if scalar else factor.levels for factor, scalar in pairs)
+
+    @cached_property
+    def low(self) -> npt.NDArray[np.float32]:
+        """Smallest coordinate of any action, per dimension (dim,)."""
+        return np.concatenate([factor.vectors.min(axis=0) for factor in self._factors])
+
+    @cached_property
+    def high(self) -> npt.NDArray[np.float32]:
+        """Largest coordinate of any action, per dimension (dim,)."""
+        return np.concatenate([factor.vectors.max(axis=0) for factor in self._factors])
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the levels: their type, shapes and bytes. The space is not part of it."""
+        digest = hashlib.sha256()
+        for factor in self._factors:
+            digest.update(f"{factor.levels.dtype.str} {factor.levels.shape} ".encode())
+            digest.update(factor.levels.data)
+        return digest.hexdigest()
+
+    def with_space(self, space: Space) -> "ActionProduct":
+        """The same set with actions in the form of another space."""
+        other = copy.copy(self)
+        other._space = self._resolve_space(space)
+        return other
+
+    def digits(self, ids: npt.ArrayLike) -> Digits:
+        """Digits (..., d), one per factor, of the actions with these ids (...)."""
+        self._check_ids_fit()
+        return np.stack(np.unravel_index(check_actions(ids, self._n), tuple(self._nvec)), axis=-1).astype(np.int64)
+
+    def ids(self, digits: npt.ArrayLike) -> Actions:
+        """Ids (...) of the actions with these digits (..., d)."""
+        self._check_ids_fit()
+        checked = np.moveaxis(self._check_digits(digits), -1, 0)
+        ids = np.zeros(checked.shape[1:], np.int64)
+        for factor, digit in zip(self._factors, checked, strict=True):
+            ids = ids * factor.n + digit
+        return ids
+
+    def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Vectors (..., dim) of actions: ids (...) or digits (..., d), whichever the space has."""
+        digits = self.digits(actions) if self._has_ids else self._check_digits(actions)
+        vectors = np.empty((*digits.shape[:-1], self.dim), np.float32)
+        for factor, numbers in self._groups:
+            chosen = factor.vectors[digits[..., numbers]]  # (..., factors of the group, m)
+            vectors[..., self._columns(factor, numbers)] = chosen.reshape(
+                *digits.shape[:-1], len(numbers) * factor.width
+            )
+        return vectors
+
+    def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
+        """The k distinct actions closest to each proto-action (batch, dim), nearest first: ids (batch, k) or
+        digits (batch, k, d). Exact in float64, ties by id. The cost follows k and the factors, not n.
+        """
+        k = check_k(k, self._n)
+        queries = check_queries(protos, self.dim)
+        shape = (k,) if self._has_ids else (k, len(self._factors))
+        found = np.empty((len(queries), *shape), np.int64)
+        step = max(1, BLOCK_BYTES // self._bytes_per_query(k))
+        for start in range(0, len(queries), step):
+            found[start : start + step] = self._nearest(queries[start : start + step], k)
+        return found
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Actions:
+        """Actions drawn uniformly: ids of shape `size`, or digits (*size, d)."""
+        if self._has_ids:
+            return rng.integers(self._n, size=size, dtype=np.int64)
+        leading = (size,) if isinstance(size, int) else tuple(size)
+        return rng.integers(self._nvec, size=(*leading, len(self._nvec)), dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return f"ActionProduct(n={self._n}, factors={len(self._factors)}, dim={self.dim}, space={self._space})"
+
+    def _nearest(self, queries: Reals, k: int) -> Actions:
+        digits, distances = self._nearest_levels(queries, k)
+        fold = Fold(digits, distances, [factor.n for factor in self._factors], k)
+        return fold.ids() if self._has_ids else fold.digits()
+
+    def _nearest_levels(self, queries: Reals, k: int) -> tuple[list[Digits], list[Reals]]:
+        """Per factor, digits and squared distances (batch, min(i, k)) of the levels nearest to its part of a query."""
+        digits: list[Digits] = [np.empty(0, np.int64)] * len(self._factors)
+        distances: list[Reals] = [np.empty(0)] * len(self._factors)
+        for factor, numbers in self._groups:
+            parts = queries[:, self._columns(factor, numbers)].reshape(-1, factor.width)
+            digit, distance = factor.nearest(parts, min(k, factor.n))
+            shape = (len(queries), len(numbers), -1)
+            for place, number in enumerate(numbers):
+                digits[number] = digit.reshape(shape)[:, place]
+                distances[number] = distance.reshape(shape)[:, place]
+        return digits, distances
+
+    def _columns(self, factor: Factor, numbers: Digits) -> Digits:
+        """The coordinates that these factors, all equal to `factor`, take up in an action's vector."""
+        return (self._first_column[numbers][:, None] + np.arange(factor.width)).ravel()
+
+    def _bytes_per_query(self, k: int) -> int:
+        levels = sum(factor.candidates(min(k, factor.n)) * len(numbers) for factor, numbers in self._groups)
+        widest = max(min(k, factor.n) for factor in self._factors)
+        pairs = k * ceil(1 + log2(min(k, widest)))
+        return 8 * (8 * levels + 8 * pairs + 2 * k * len(self._factors))
+
+    @property
+    def _has_ids(self) -> bool:
+        return isinstance(self._space, spaces.Discrete)
+
+    def _check_ids_fit(self) -> None:
+        if self._n >= ID_LIMIT:
+            raise ValueError(f"{self._n} actions are too many for ids in 63 bits: use digits (MultiDiscrete)")
+
+    def _check_digits(self, digits: npt.ArrayLike) -> Digits:
+        array = np.asarray(digits)
+        if array.ndim == 0 or array.shape[-1] != len(self._nvec):
+            raise ValueError(f"digits have shape {array.shape}: give (..., {len(self._nvec)}), one per factor")
+        return check_actions(array, self._nvec)
+
+    def _resolve_space(self, space: Space | None) -> spaces.Discrete | spaces.MultiDiscrete:
+        if space is None:
+            space = "discrete" if self._n < ID_LIMIT else "multidiscrete"
+        if space == "multidiscrete":
+            return spaces.MultiDiscrete(self._nvec)
+        if space == "discrete" or isinstance(space, spaces.Discrete):
+            self._check_ids_fit()
+        if space == "discrete":
+            return spaces.Discrete(self._n)
+        same_ids = isinstance(space, spaces.Discrete) and space.n == self._n and space.start == 0
+        same_digits = (
+            isinstance(space, spaces.MultiDiscrete) and np.array_equal(space.nvec, self._nvec) and not space.start.any()
+        )
+        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and (same_ids or same_digits):
+            return space
+        raise ValueError(
+            f"space={space} does not fit {self._n} actions of {len(self._nvec)} factors: give Discrete({self._n}), "
+            f'MultiDiscrete({self._nvec.tolist()}), "discrete" or "multidiscrete"'
+        )
+
+
+def _check_levels(number: int, levels: npt.ArrayLike) -> Reals:
+    """The levels of one factor as a read-only (i, m)."""
+    array = np.asarray(levels)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"factor {number} has levels of type {array.dtype}: give real numbers")
+    if array.ndim not in (1, 2) or 0 in array.shape:
+        raise ValueError(
+            f"factor {number} has levels of shape {array.shape}: give (i,) or (i, m), with at least one level"
+        )
+    reals = array.astype(np.float64).reshape(len(array), -1)
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(reals.astype(np.float32)).all(axis=1)
+    if bad.any():
+        raise ValueError(f"factor {number} has {bad.sum()} levels that are not finite (first: level {bad.argmax()})")
+    reals.flags.writeable = False
+    return reals
+
+
+def _share(levels: list[Reals]) -> list[Factor]:
+    """One Factor per different array: equal factors share it, and are looked up together."""
+    distinct: dict[tuple[tuple[int, ...], bytes], Factor] = {}
+    factors = []
+    for array in levels:
+        key = (array.shape, hashlib.sha256(array.data).digest())
+        if key not in distinct:
+            distinct[key] = Factor(array)
+        factors.append(distinct[key])
+    return factors

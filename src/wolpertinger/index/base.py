@@ -1,0 +1,114 @@
+"""What every index promises, and the checks and the ranking they share."""
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int64]
+
+CHUNK_BYTES = 1 << 22  # temporaries of a pass over a table: small enough to stay in the cache
+
+
+@runtime_checkable
+class Index(Protocol):
+    """Finds nearest neighbours among the rows of a table. Every result has k distinct valid ids, never -1."""
+
+    @property
+    def n(self) -> int:
+        """Rows of the table."""
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a row."""
+
+    def search(self, queries: npt.ArrayLike, k: int) -> Ids:
+        """Ids (batch, k) of the rows nearest to each query (batch, dim), by L2 distance, ties by id."""
+
+
+def chunks(n: int, row_bytes: int) -> Iterator[slice]:
+    """Slices that cover n rows, each of about CHUNK_BYTES."""
+    step = max(1, CHUNK_BYTES // max(1, row_bytes))
+    return (slice(start, min(n, start + step)) for start in range(0, n, step))
+
+
+def check_vectors(vectors: npt.ArrayLike) -> Vectors:
+    """A finite table (n, dim) of float32 in C order. One that is so already is not copied, memory-mapped or not."""
+    table = np.asarray(vectors)
+    if table.dtype.kind not in "fiu":
+        raise TypeError(f"vectors are of type {table.dtype}: give a 2-D array of real numbers (n, dim)")
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"vectors have shape {table.shape}: give (n, dim) with at least one row and one dimension")
+    if table.dtype != np.float32 or not table.flags.c_contiguous:
+        table = _convert(table)
+    check_finite(table, "vectors")
+    return table
+
+
+def _convert(table: npt.NDArray[Any]) -> Vectors:
+    converted = np.empty(table.shape, np.float32)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes inf, which check_finite reports
+        for rows in chunks(len(table), table.shape[1] * 8):
+            converted[rows] = table[rows]
+    return converted
+
+
+def check_finite(table: npt.NDArray[Any], name: str) -> None:
+    """Raise a ValueError that lists the rows of a 2-D `table` with NaN or inf in them, if there are any."""
+    bad = [rows.start + np.flatnonzero(~np.isfinite(table[rows]).all(axis=1)) for rows in chunks(*_row_bytes(table))]
+    offending = np.concatenate(bad)
+    if len(offending):
+        listed = ", ".join(map(str, offending[:5])) + (", ..." if len(offending) > 5 else "")
+        raise ValueError(
+            f"{name} must be finite float32 numbers: {len(offending)} of {len(table)} rows are not (row {listed})"
+        )
+
+
+def _row_bytes(table: npt.NDArray[Any]) -> tuple[int, int]:
+    return len(table), table.shape[1] * table.itemsize
+
+
+def check_queries(queries: npt.ArrayLike, dim: int) -> npt.NDArray[np.float64]:
+    """Queries as (batch, dim) float64, or an error that says what is wrong with them. The batch may be empty."""
+    array = np.asarray(queries)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"queries are of type {array.dtype}: give real numbers (batch, {dim})")
+    if array.ndim != 2 or array.shape[1] != dim:
+        raise ValueError(f"queries have shape {array.shape}: give (batch, {dim})")
+    if len(array):
+        with np.errstate(over="ignore"):
+            check_finite(array.astype(np.float32, copy=False), "queries")
+    return array.astype(np.float64)
+
+
+def check_k(k: int, n: int) -> int:
+    """k as an int, if it counts neighbours among n: every index and action set raises this same error."""
+    accepted = f"give a count from 1 to {n} (int)"
+    if isinstance(k, bool) or not isinstance(k, Integral):
+        raise TypeError(f"k={k!r} is not a count: {accepted}")
+    if not 1 <= k <= n:
+        raise ValueError(f"k={k} is out of range for {n} actions: {accepted}")
+    return int(k)
+
+
+def squared_distances(
+    vectors: Vectors, queries: npt.NDArray[np.float64], rows: Ids, ids: Ids
+) -> npt.NDArray[np.float64]:
+    """|vectors[ids[j]] - queries[rows[j]]|^2 for every pair j, in float64 from differences."""
+    distances = np.empty(len(ids))
+    for pairs in chunks(len(ids), vectors.shape[1] * 8):
+        difference = vectors[ids[pairs]].astype(np.float64)
+        difference -= queries[rows[pairs]]
+        distances[pairs] = np.einsum("pd,pd->p", difference, difference)
+    return distances
+
+
+def rank(vectors: Vectors, queries: npt.NDArray[np.float64], ids: Ids) -> Ids:
+    """The ids (batch, k) of each row sorted by exact distance to its query, ties by id."""
+    ids = np.sort(ids, axis=1)
+    rows = np.repeat(np.arange(len(ids)), ids.shape[1])
+    distances = squared_distances(vectors, queries, rows, ids.ravel()).reshape(ids.shape)
+    return np.take_along_axis(ids, np.argsort(distances, axis=1, kind="stable"), axis=1)

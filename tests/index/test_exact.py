@@ -1,0 +1,94 @@
+"""The exact scan against brute force where float32 would be wrong."""
+
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from wolpertinger.index import ExactIndex, exact
+
+
+def brute_force(vectors, queries, k):
+    """Sorted by (distance, id), in exact arithmetic."""
+    found = []
+    for query in queries:
+        distances = [
+            sum((Fraction(float(x)) - Fraction(float(q))) ** 2 for x, q in zip(row, query, strict=True))
+            for row in vectors
+        ]
+        found.append(sorted(range(len(vectors)), key=lambda i, d=distances: (d[i], i))[:k])
+    return np.array(found)
+
+
+LATTICE = st.integers(-3, 3).map(float)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_ties_at_the_cut_off_are_exact(data):
+    n, dim = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 4))
+    vectors = data.draw(hnp.arrays(np.float32, (n, dim), elements=LATTICE))
+    queries = data.draw(hnp.arrays(np.float32, (3, dim), elements=LATTICE))
+    offset = np.float32(data.draw(st.sampled_from([0, 1024, -(2**20)])))
+    k = data.draw(st.integers(1, n))
+    found = ExactIndex(vectors + offset).search(queries + offset, k)
+    np.testing.assert_array_equal(found, brute_force(vectors, queries, k))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e-3, 1.0, 1e15, 1e19, 1e37])
+def test_no_scale_loses_neighbours(scale):
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(60, 3)) * scale).astype(np.float32)
+    queries = (rng.normal(size=(4, 3)) * scale).astype(np.float32)
+    np.testing.assert_array_equal(ExactIndex(vectors).search(queries, 20), brute_force(vectors, queries, 20))
+
+
+@pytest.mark.parametrize("query_at", [0.0, 1e4, 1e9])
+def test_a_table_or_a_query_far_from_the_origin_loses_nothing(query_at):
+    rng = np.random.default_rng(0)
+    vectors = (1e4 + rng.normal(size=(200, 3))).astype(np.float32)
+    queries = (query_at + rng.normal(size=(4, 3))).astype(np.float32)
+    np.testing.assert_array_equal(ExactIndex(vectors).search(queries, 20), brute_force(vectors, queries, 20))
+
+
+def test_blocks_of_queries_and_rows_change_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    vectors = rng.integers(-2, 3, size=(500, 3)).astype(np.float32)  # many ties
+    queries = rng.integers(-2, 3, size=(7, 3)).astype(np.float32)
+    whole = ExactIndex(vectors).search(queries, 60)
+    monkeypatch.setattr(exact, "BLOCK_BYTES", 4 * 37)
+    np.testing.assert_array_equal(ExactIndex(vectors).search(queries, 60), whole)
+    np.testing.assert_array_equal(ExactIndex(vectors).search(queries, 500)[:, :60], whole)
+
+
+def test_a_lower_precision_of_products_in_torch_changes_nothing():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(2_000, 64)).astype(np.float32)
+    queries = rng.normal(size=(32, 64)).astype(np.float32)
+    expected = ExactIndex(vectors).search(queries, 50)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        found = ExactIndex(vectors).search(queries, 50)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_table_is_not_copied(tmp_path):
+    path = tmp_path / "table.npy"
+    np.save(path, np.random.default_rng(0).normal(size=(200_000, 20)).astype(np.float32))
+    vectors = np.load(path, mmap_mode="r")
+    tracemalloc.start()
+    index = ExactIndex(vectors)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.shares_memory(index._vectors, vectors)
+    assert index._table.data_ptr() == vectors.ctypes.data
+    assert peak < vectors.nbytes
+    np.testing.assert_array_equal(index.search(vectors[[5, 199_999]], 1), [[5], [199_999]])

@@ -110,17 +110,6 @@ def test_an_action_that_is_no_integer_is_an_error(actions, dtype):
         actions.embed(np.zeros((2, *actions.space.shape), dtype))
 
 
-def test_samples_are_uniform_members(actions):
-    chosen = actions.sample(np.random.default_rng(0), (300, 40))
-    assert chosen.dtype == np.int64
-    assert chosen.shape == (300, 40, *actions.space.shape)
-    counts = np.bincount(as_ids(actions, chosen).ravel(), minlength=N)
-    assert len(counts) == N
-    assert 50 < counts.min() <= counts.max() < 160  # 100 expected of each
-    assert actions.sample(np.random.default_rng(0), 3).shape == (3, *actions.space.shape)
-    np.testing.assert_array_equal(actions.sample(np.random.default_rng(0), (300, 40)), chosen)
-
-
 @pytest.mark.parametrize("k", [0, -1, N + 1])
 def test_k_out_of_range_is_the_same_error_everywhere(actions, k):
     with pytest.raises(ValueError, match=f"^k={k} is out of range for {N} actions: give a count from 1 to {N}"):

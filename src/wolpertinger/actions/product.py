@@ -129,13 +129,6 @@ class ActionProduct:
             found[start : start + step] = self._nearest(queries[start : start + step], k)
         return found
 
-    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Actions:
-        """Actions drawn uniformly: ids of shape `size`, or digits (*size, d)."""
-        if self._has_ids:
-            return rng.integers(self._n, size=size, dtype=np.int64)
-        leading = (size,) if isinstance(size, int) else tuple(size)
-        return rng.integers(self._nvec, size=(*leading, len(self._nvec)), dtype=np.int64)
-
     def __repr__(self) -> str:
         return f"ActionProduct(n={self._n}, factors={len(self._factors)}, dim={self.dim}, space={self._space})"
 

@@ -46,6 +46,11 @@ class ActionTable:
         return self._vectors.shape[1]
 
     @property
+    def index(self) -> str:
+        """The index it was made with: "exact", "auto" or a FAISS recipe."""
+        return self._index_name
+
+    @property
     def vectors(self) -> npt.NDArray[np.float32]:
         """The table (n, dim), read-only."""
         return self._vectors
@@ -75,10 +80,6 @@ class ActionTable:
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """Ids (batch, k) of the distinct actions closest to each proto-action (batch, dim), nearest first."""
         return self._index.search(protos, k)
-
-    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Actions:
-        """Ids drawn uniformly, of this shape."""
-        return rng.integers(self.n, size=size, dtype=np.int64)
 
     def __repr__(self) -> str:
         return f"ActionTable(n={self.n}, dim={self.dim}, index={self._index_name!r})"

@@ -3,41 +3,67 @@
 import io
 import pathlib
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import polyak_update, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet, resolve_k
+from wolpertinger.agent import checkpoint
+from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
-from wolpertinger.agent.fit import fit_actions
-from wolpertinger.agent.policy import Choice, CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
+from wolpertinger.agent.match import match_actions, require_discrete
+from wolpertinger.agent.networks import Actor, Critic
+from wolpertinger.agent.policy import CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.envs.vector import GymnasiumVecEnv
 
 LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
+DEFAULT_K = 64  # candidates when the user names no k (or all actions, if they are fewer)
 
 
 class Wolpertinger(OffPolicyAlgorithm):
+    """DDPG whose action is the best, by the critic, of the k actions nearest to the actor's proto-action.
+
+    :param policy: "MlpPolicy", "CnnPolicy" or "MultiInputPolicy" (Dict observations).
+    :param env: an environment with a Discrete or MultiDiscrete action space, a Gymnasium vector environment, an SB3
+        `VecEnv`, or the id of a registered environment.
+    :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`.
+    :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
+    :param exploration: noise on the proto-action and random actions; see `Exploration`.
+    :param learning_rate: of the critic, and of the actor unless `actor_learning_rate` is given.
+    :param critic_loss: "mse" (the paper) or "huber".
+    :param anchor: pulls the proto-action towards the action that the full policy picks in the same state, so that the
+        actor does not leave the region where actions are; 0 is the paper's actor.
+    :param max_grad_norm: clip the gradients to this norm; None does not.
+    :param policy_kwargs: net_arch, layer_norm, interaction (products of state and action in the critic), n_critics,
+        activation_fn, features_extractor_class and the other arguments of `WolpertingerPolicy`.
+
+    The remaining parameters are those of every off-policy algorithm of Stable-Baselines3.
+    """
+
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "MlpPolicy": WolpertingerPolicy,
         "CnnPolicy": CnnPolicy,
         "MultiInputPolicy": MultiInputPolicy,
     }
     policy: WolpertingerPolicy
+    actor: Actor
+    critic: Critic
+    replay_buffer: ReplayBuffer
 
     def __init__(
         self,
         policy: str | type[WolpertingerPolicy],
-        env: GymEnv | str | None,
+        env: GymEnv | gym.vector.VectorEnv | str | None,
         actions: ActionSet | None = None,
         *,
         k: int | float | None = None,
@@ -52,8 +78,8 @@ class Wolpertinger(OffPolicyAlgorithm):
         train_freq: int | tuple[int, str] = 1,
         gradient_steps: int = 1,
         critic_loss: str = "mse",
-        max_grad_norm: float | None = None,
         anchor: float = 0.0,
+        max_grad_norm: float | None = None,
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
@@ -62,13 +88,13 @@ class Wolpertinger(OffPolicyAlgorithm):
         stats_window_size: int = 100,
         tensorboard_log: str | None = None,
         verbose: int = 0,
-        device: torch.device | str = "auto",
         seed: int | None = None,
+        device: torch.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
         super().__init__(
             policy,
-            env,
+            env,  # type: ignore[arg-type] - `_wrap_env` below takes Gymnasium vector environments too
             learning_rate,
             buffer_size,
             learning_starts,
@@ -90,80 +116,178 @@ class Wolpertinger(OffPolicyAlgorithm):
             seed=seed,
             sde_support=False,
         )
-        self.actions = fit_actions(actions, self.env)
+        if critic_loss not in LOSSES:
+            raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
+        self.critic_loss = critic_loss
         self.exploration = exploration or Exploration()
         self.actor_learning_rate = actor_learning_rate
-        self.critic_loss = critic_loss
-        self.max_grad_norm = max_grad_norm
         self.anchor = anchor
+        self.max_grad_norm = max_grad_norm
+        self.actions = actions  # type: ignore[assignment]
         self._k = k
         if _init_setup_model:
             self._setup_model()
 
-    @classmethod
-    def _wrap_env(cls, env, verbose=0, monitor_wrapper=True):
+    @staticmethod
+    def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         if isinstance(env, gym.vector.VectorEnv):
             env = VecMonitor(GymnasiumVecEnv(env))
+        require_discrete(env.action_space)
         return OffPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def _setup_model(self) -> None:
-        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": resolve_k(self._k, self.actions.n)}
+        self.actions: ActionSet = match_actions(self.actions, self.action_space, self.env, self.exploration)
+        k = min(DEFAULT_K, self.actions.n) if self._k is None else self._k
+        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": resolve_k(k, self.actions.n)}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
-        self.explorer = Explorer(self.exploration, self.action_space, self.actions.dim, self.seed)
+        self.explorer = Explorer(self.exploration, self.action_space, self.seed)
+        self.diagnostics = Diagnostics()
+
+    @property
+    def k(self) -> int:
+        """How many candidates the critic chooses among; set a count (int) or a share of A (float) at any time."""
+        return self.policy.k
+
+    @k.setter
+    def k(self, k: int | float) -> None:
+        self.policy.k = self.policy_kwargs["k"] = resolve_k(k, self.actions.n)
+        self._k = k
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
+        """Lines 12 to 16 of Algorithm 2, `gradient_steps` times."""
         self.policy.set_training_mode(True)
-        self._update_learning_rate([self.actor.optimizer, self.critic.optimizer])
-        if self.actor_learning_rate: update_learning_rate(self.actor.optimizer, self.actor_learning_rate)
-        loss = LOSSES[self.critic_loss]
-        for _ in range(gradient_steps):
-            batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
-            executed = self.policy.embed(batch.actions.reshape(batch_size, *self.action_space.shape))
-            discount = self.gamma if batch.discounts is None else batch.discounts.flatten()
+        self._update_learning_rates()
+        with self.policy.clock("update"):
+            for _ in range(gradient_steps):
+                self._train_once(batch_size)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
-            with torch.no_grad():  # line 13: the target action comes from the full policy
-                choice = self.policy.choose(batch.next_observations, self.actor_target(batch.next_observations), self.critic_target)
-                target = batch.rewards.flatten() + (1 - batch.dones.flatten()) * discount * choice.value
+    def _train_once(self, batch_size: int) -> None:
+        batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)  # line 12
+        obs, next_obs = batch.observations, batch.next_observations
+        rewards, going_on = batch.rewards.squeeze(1), 1 - batch.dones.squeeze(1)  # time-outs are not "done" here
+        discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
+        executed = self.policy.embed(batch.actions.reshape(batch_size, *self.action_space.shape))  # (batch, dim)
 
-            q = self.critic(batch.observations, executed)
-            critic_loss = loss(q, target.expand_as(q)) * len(q)
-            self._minimise(critic_loss, self.critic)
+        # Line 13: the target action comes from the full policy, with target actor and target critic.
+        choice = self.policy.choose(next_obs, self.actor_target(next_obs), self.critic_target)
+        target = rewards + going_on * discount * choice.value  # (batch,)
 
-            proto = self.actor(batch.observations)
-            actor_loss = -self.critic(batch.observations, proto)[0].mean()
-            if self.anchor:
-                ch = self.policy.choose(batch.observations, proto, self.critic)
-                best = ch.vectors[torch.arange(batch_size), ch.best]
-                pull = ((self.actor.scale.to_unit(proto) - self.actor.scale.to_unit(best))**2).sum(-1).mean()
-                actor_loss = (0 if self.anchor >= 100 else actor_loss) + self.anchor * pull
-            self._minimise(actor_loss, self.actor)
-            polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
-            polyak_update(self.actor.parameters(), self.actor_target.parameters(), self.tau)
-            self._n_updates += 1
-        self.logger.record("train/critic_loss", critic_loss.item())
-        self.logger.record("train/actor_loss", actor_loss.item())
+        # Line 14: the critic learns the value of the action that was executed.
+        q = self.critic(obs, executed)  # (critics, batch)
+        critic_loss = len(q) * LOSSES[self.critic_loss](q, target.expand_as(q))
+        self._minimise(critic_loss, self.critic)
 
-    def _minimise(self, loss, network):
+        # Line 15: the lookup has no gradient, so the critic's gradient is taken at the proto-action itself.
+        actor_loss = -self.critic(obs, self.actor(obs))[0].mean()
+        if self.anchor:
+            actor_loss = actor_loss + self.anchor * self.actor.distance(next_obs, choice.vector)
+        self._minimise(actor_loss, self.actor)
+
+        # Line 16.
+        polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+        polyak_update(self.actor.parameters(), self.actor_target.parameters(), self.tau)
+        self._n_updates += 1
+        self.diagnostics.add(critic_loss=critic_loss.detach(), actor_loss=actor_loss.detach())
+
+    def _minimise(self, loss: torch.Tensor, network: Actor | Critic) -> None:
         network.optimizer.zero_grad()
         loss.backward()
         if self.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(network.parameters(), self.max_grad_norm)
         network.optimizer.step()
 
-    def _sample_action(self, learning_starts, action_noise=None, n_envs=1):
-        progress = 1 - self._current_progress_remaining
-        offered = lambda places: self.env.env_method("guided_actions", indices=places)
+    def _update_learning_rates(self) -> None:
+        self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
+        if self.actor_learning_rate is not None:
+            update_learning_rate(self.actor.optimizer, self.actor_learning_rate)
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: Any = None, n_envs: int = 1
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Line 9: the policy's action under exploration, which acts before the lookup or picks members of A."""
         if self.num_timesteps < learning_starts:
-            a = self.explorer.replace(self.explorer.random(n_envs), offered, epsilon=1.0)
-            return a, a
+            actions, epsilon = self.explorer.random(n_envs), 1.0
+        else:
+            progress = 1 - self._current_progress_remaining
+            actions, epsilon = self._explore_near_policy(progress), self.explorer.epsilon(progress)
+        executed = self.explorer.replace(actions, epsilon, self._offered)
+        return executed, executed
+
+    @torch.no_grad()
+    def _explore_near_policy(self, progress: float) -> npt.NDArray[np.int64]:
+        assert self._last_obs is not None
         obs, _ = self.policy.obs_to_tensor(self._last_obs)
+        unit = self.actor.unit(obs)  # the proto-action in [-1, 1]
+        noisy = torch.as_tensor(self.explorer.perturb(unit.cpu().numpy(), progress), device=unit.device)
+        choice = self.policy.choose(obs, self.actor.scale.to_vectors(noisy), self.critic)
+        self.diagnostics.add_choice(choice, unit)
+        return choice.action.cpu().numpy()
+
+    def _offered(self, places: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+        """What the environments at `places` offer for guided exploration in their current states."""
+        assert self.env is not None
+        return self.env.env_method("guided_actions", indices=places.tolist())
+
+    def _store_transition(self, replay_buffer: ReplayBuffer, *args: Any, **kwargs: Any) -> None:
+        super()._store_transition(replay_buffer, *args, **kwargs)
+        dones = kwargs["dones"] if "dones" in kwargs else args[3]
+        self.explorer.reset(dones)
+
+    def dump_logs(self) -> None:
+        self.diagnostics.record(self.logger, self.policy.clock)
+        super().dump_logs()
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str = "Wolpertinger",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+
+    def explain(self, observation: npt.NDArray | dict[str, npt.NDArray]) -> Explanation:
+        """What the policy sees and picks in one state, or in each of a batch of states."""
+        self.policy.set_training_mode(False)
+        obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            proto = self.actor(obs)
-            unit = self.actor.scale.to_unit(proto)
-            noisy = self.actor.scale.to_vectors(torch.as_tensor(self.explorer.perturb(unit.numpy(), progress)))
-            choice = self.policy.choose(obs, noisy, self.critic)
-        a = self.explorer.replace(choice.action.numpy(), offered, self.explorer.epsilon(progress))
-        self.last_choice, self.last_unit = choice, unit
-        return a, a
+            choice = self.policy.choose(obs, self.actor(obs), self.critic)
+        parts = (choice.proto, choice.candidates, choice.distances, choice.q, choice.action)
+        arrays = (part.cpu().numpy() for part in parts)
+        return Explanation(*(array if batched else array[0] for array in arrays))
+
+    def save(
+        self,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
+        """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash."""
+        checkpoint.save(self, path, exclude=exclude, include=include)
+
+    def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
+        """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""
+        checkpoint.save_buffer(self.replay_buffer, path)
+
+    def load_replay_buffer(
+        self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True
+    ) -> None:
+        """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
+        checkpoint.load_buffer(self.replay_buffer, path)
+
+    @classmethod
+    def load(  # type: ignore[override]
+        cls,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | gym.vector.VectorEnv | None = None,
+        device: torch.device | str = "auto",
+        actions: ActionSet | None = None,
+        **settings: Any,
+    ) -> Self:
+        """An agent from a file that `save` wrote; `settings` replace those it was saved with. Runs nothing of it."""
+        return checkpoint.load(cls, path, env=env, device=device, actions=actions, settings=settings)

@@ -50,12 +50,11 @@ class Exploration:
 class Explorer:
     """The random process of one agent: `Exploration` with its generator and its state."""
 
-    def __init__(self, spec: Exploration, space: spaces.Space, dim: int, seed: int | None) -> None:
+    def __init__(self, spec: Exploration, space: spaces.Space, seed: int | None) -> None:
         self.spec = spec
         self.space = space
-        self.dim = dim
         self.rng = np.random.default_rng(seed)
-        self._drift = np.zeros((0, dim))
+        self._drift = np.zeros((0, 0))  # Ornstein-Uhlenbeck noise, one row per environment
 
     def _now(self, first: float, final: float | None, progress: float) -> float:
         return first if final is None else first + (final - first) * min(1.0, progress / self.spec.decay)
@@ -72,7 +71,7 @@ class Explorer:
             return unit
         shock = self.sigma(progress) * self.rng.normal(size=unit.shape)
         if self.spec.noise == "ornstein-uhlenbeck":
-            if len(self._drift) != len(unit):
+            if self._drift.shape != unit.shape:
                 self._drift = np.zeros_like(unit, dtype=np.float64)
             shock = self._drift = self._drift * (1 - self.spec.theta) + shock
         return np.clip(unit + shock, -1, 1).astype(np.float32)
@@ -90,7 +89,7 @@ class Explorer:
         return self.rng.integers(int(self.space.n), size=n)
 
     def replace(
-        self, actions: npt.NDArray, offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]], epsilon: float
+        self, actions: npt.NDArray, epsilon: float, offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]]
     ) -> npt.NDArray[np.int64]:
         """Replace actions by random ones with chance epsilon; `offered(places)` gives the environment's subsets."""
         draws = self.rng.random((2, len(actions)))

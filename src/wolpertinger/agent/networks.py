@@ -78,9 +78,17 @@ class Actor(BaseModel):
             nn.Tanh(),
         )
 
-    def forward(self, obs: PyTorchObs) -> Tensor:
+    def unit(self, obs: PyTorchObs) -> Tensor:
+        """The proto-action in [-1, 1]."""
         assert self.features_extractor is not None
-        return self.scale.to_vectors(self.mu(self.extract_features(obs, self.features_extractor)))
+        return self.mu(self.extract_features(obs, self.features_extractor))
+
+    def forward(self, obs: PyTorchObs) -> Tensor:
+        return self.scale.to_vectors(self.unit(obs))
+
+    def distance(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
+        """Mean squared distance, in [-1, 1] per dimension, of the proto-actions to given vectors."""
+        return (self.unit(obs) - self.scale.to_unit(vectors)).square().sum(dim=-1).mean()
 
 
 class QNetwork(nn.Module):

@@ -38,6 +38,11 @@ class Choice:
         return self.candidates[torch.arange(len(self.best)), self.best]
 
     @property
+    def vector(self) -> Tensor:
+        """Its vector (batch, dim)."""
+        return self.vectors[torch.arange(len(self.best)), self.best]
+
+    @property
     def value(self) -> Tensor:
         """Its value (batch,)."""
         return self.q.gather(1, self.best.unsqueeze(1)).squeeze(1)
@@ -69,6 +74,8 @@ class WolpertingerPolicy(BasePolicy):
         optimizer_class: type[torch.optim.Optimizer] = torch.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        if optimizer_kwargs is None and optimizer_class is torch.optim.Adam:
+            optimizer_kwargs = {"fused": True}  # one kernel for all parameters, on every device
         super().__init__(
             observation_space,
             action_space,

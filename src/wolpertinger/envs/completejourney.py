@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # Part of the cache key: raise it whenever the numbers below would come out differently.
-DERIVATION = 1
+DERIVATION = 2
 REWARDS = ("price", "novelty")
 
 LINE_COLUMNS = ("household_id", "basket_id", "product_id", "quantity", "sales_value")
@@ -69,8 +69,8 @@ def load_complete_journey(
 ) -> CatalogueData:
     """Return the `items` most frequent products; `seed` splits the households, one half for W, one for the vectors.
 
-    `reward` is "price" (mean per unit) or "novelty" (-log2 of the base rate). One factor, which keeps their geometry,
-    scales the vectors to a root-mean-square entry of 1. `cache` stores the result in $XDG_CACHE_HOME or ~/.cache.
+    `reward` is "price" (mean per unit) or "novelty" (-log2 of the base rate). All vectors have length sqrt(dim), so
+    entries of root mean square 1. `cache` stores the result in $XDG_CACHE_HOME or ~/.cache.
     """
     if items < 2:
         raise ValueError(f"items={items} is too few: give at least 2")
@@ -105,8 +105,7 @@ def _derive(items: int, dim: int, reward: str, seed: int) -> CatalogueData:
     rewards = -np.log2(base) if reward == "novelty" else _prices(lines, in_a, kept)[:items]
     # The vectors are rows of one factorisation of all kept products, at every size: 49 items by themselves span at most
     # 49 dimensions where the paper's task wants 200. Factorising 835 items by themselves gave hardly better neighbours.
-    vectors = _embed(baskets_b[:, kept], dim)[:items]
-    vectors /= np.sqrt(np.mean(vectors**2))
+    vectors = _to_one_length(_embed(baskets_b[:, kept], dim)[:items])
     return CatalogueData(sparse, base, weight, rewards, vectors.astype(np.float32), _names(products, kept)[:items])
 
 
@@ -195,6 +194,17 @@ def _prices(lines: _Lines, in_a: Mask, kept: Ints) -> Floats:
     quantity = np.bincount(product, lines.quantity[in_a])
     price = value[kept] / quantity[kept]
     return np.clip(price, *np.percentile(price, [1, 99]))
+
+
+def _to_one_length(vectors: Floats) -> Floats:
+    """Rows of length sqrt(dim); the few of length 0 stay.
+
+    In U * sqrt(S) itself rare items lie near the origin, where any compromise of an actor ends up. At 13,138 items the
+    best of the 1 % nearest to a linear actor is worth .46 (20-d) and .23 (200-d) of the best item by U * sqrt(S), but
+    .75 and .80 at one length.
+    """
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors * np.sqrt(vectors.shape[1]) / np.where(length > 1e-9, length, 1.0)
 
 
 def _embed(baskets: csr_array, dim: int) -> Floats:

@@ -14,31 +14,31 @@ from wolpertinger.envs.catalogue import Catalogue
 class Recipe:
     """What the generator is made of. A changed number changes every result on generated tasks."""
 
-    latent: int = 10
+    latent: int = 6
     """Dimensions of the taste that decides what is accepted."""
-    per_category: int = 20
+    per_category: int = 80
     """Items in a category. Users of one category move on to another one: no linear map follows them all."""
-    spread: float = 0.5
+    spread: float = 0.8
     """Distance of items to their category's centre, where centres are 1 apart from 0 in each dimension."""
-    reach: float = 0.5
+    reach: float = 0.35
     """How far in taste, per dimension, an item may be from what the user wants before its chance falls off."""
-    luck: tuple[float, float] = (1.2, 2.0)
+    luck: tuple[float, float] = (6.0, 2.0)
     """Beta distribution of a factor of each pair's own that no vector shows."""
     relevant: int = 40
     """Items that a user might accept at all beyond the base rate."""
-    top_chance: float = 0.8
+    top_chance: float = 1.0
     """Chance of the most fitting item; it falls with the distance in taste, and by luck of the pair."""
     base_rate: float = 0.002
     """Chance that any user accepts any item..."""
-    hits: float = 0.03
+    hits: float = 0.02
     """...but for this share of items, good in many states (the paper's first irregularity)..."""
     hit_rate: float = 0.10
     """...which any user accepts with about this chance."""
-    particular: float = 0.25
+    particular: float = 0.2
     """Share of states with one particular item, rarely used elsewhere (the paper's second irregularity)."""
-    reward_spread: float = 0.4
+    reward_spread: float = 0.25
     """Standard deviation of the rewards' logarithm; their median is 1."""
-    blur: float = 0.35
+    blur: float = 0.25
     """Noise on the vectors relative to the taste they show: they carry the structure only in part."""
 
 

@@ -1,0 +1,109 @@
+"""One zip of plain files with a SHA-256 manifest: written whole or not at all, read only if every byte is right."""
+
+import hashlib
+import io
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+from typing import Any, BinaryIO, cast
+
+MANIFEST = "manifest.json"
+VERSION = 1
+LARGEST_MANIFEST = 1 << 20  # bytes; read before anything in the file is trusted
+
+Target = str | pathlib.Path | io.BufferedIOBase
+
+
+class CheckpointError(ValueError):
+    """A file is not, or no longer, what was saved; the message says why."""
+
+
+def write(target: Target, kind: str, files: dict[str, bytes]) -> None:
+    """Write `files` as an archive of this kind. A path is replaced in one step, after the bytes are on the disk."""
+    if not isinstance(target, str | pathlib.Path):
+        _write_zip(cast(BinaryIO, target), kind, files)
+        return
+    path = pathlib.Path(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            _write_zip(file, kind, files)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, f"could not save to {path}, what was there is untouched: {error.strerror}") from error
+    finally:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _write_zip(file: BinaryIO, kind: str, files: dict[str, bytes]) -> None:
+    listed = {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()}
+    manifest = json.dumps({"kind": kind, "version": VERSION, "files": listed}, indent=1)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(MANIFEST, manifest)
+        for name, data in files.items():
+            archive.writestr(name, data)
+
+
+def _sync_folder(folder: pathlib.Path) -> None:
+    """Make the new name itself durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(source: Target, kind: str) -> dict[str, bytes]:
+    """The files of an archive of this kind, each checked against the manifest. Nothing is unpacked to the disk."""
+    name = str(source) if isinstance(source, str | pathlib.Path) else "the given file"
+    try:
+        with zipfile.ZipFile(source) as archive:  # type: ignore[arg-type] - any seekable binary file will do
+            return _read_zip(archive, kind, name)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise CheckpointError(f"{name} is damaged or not a checkpoint: {error}") from error
+
+
+def _read_zip(archive: zipfile.ZipFile, kind: str, name: str) -> dict[str, bytes]:
+    members = {info.filename: info for info in archive.infolist()}
+    if MANIFEST not in members:
+        stable_baselines = {"data", "policy.pth"} <= members.keys()
+        hint = " (it looks like one of Stable-Baselines3, which may run code when loaded)" if stable_baselines else ""
+        raise CheckpointError(f"{name} holds no {MANIFEST}: it was not written by wolpertinger{hint}")
+    manifest = _read_manifest(archive, members[MANIFEST], name)
+    if manifest["kind"] != kind:
+        raise CheckpointError(f"{name} is a {manifest['kind']!r}, a {kind!r} was expected")
+    if manifest["version"] != VERSION:
+        raise CheckpointError(f"{name} is of version {manifest['version']}, this wolpertinger reads {VERSION}")
+    listed = manifest["files"]
+    if members.keys() - {MANIFEST} != listed.keys() or len(members) != len(archive.infolist()):
+        strange = sorted((members.keys() - {MANIFEST}) ^ listed.keys()) or ["a name twice"]
+        raise CheckpointError(f"{name} does not hold what its manifest lists: {', '.join(map(repr, strange))}")
+    return {member: _read_member(archive, members[member], facts, name) for member, facts in listed.items()}
+
+
+def _read_manifest(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> dict[str, Any]:
+    if info.file_size > LARGEST_MANIFEST or info.compress_type != zipfile.ZIP_STORED:
+        raise CheckpointError(f"{name} has a manifest of {info.file_size} bytes: {LARGEST_MANIFEST} at most are read")
+    try:
+        manifest = json.loads(archive.read(info))
+        assert manifest.keys() == {"kind", "version", "files"}
+        assert all(facts.keys() == {"sha256", "bytes"} for facts in manifest["files"].values())
+    except (ValueError, AttributeError, AssertionError) as error:
+        raise CheckpointError(f"{name} has a manifest that cannot be read") from error
+    return manifest
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, facts: dict[str, Any], name: str) -> bytes:
+    # Stored, not compressed: so no member can unpack to more than the file's own size.
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != facts["bytes"]:
+        raise CheckpointError(f"{name}: {info.filename} has {info.file_size} bytes, {facts['bytes']} were saved")
+    data = archive.read(info)
+    if hashlib.sha256(data).hexdigest() != facts["sha256"]:
+        raise CheckpointError(f"{name}: {info.filename} is damaged, its SHA-256 is not the one in the manifest")
+    return data

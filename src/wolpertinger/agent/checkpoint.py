@@ -1,0 +1,254 @@
+"""An agent as files, and back: safetensors for numbers, JSON for the rest, nothing pickled and nothing run."""
+
+import json
+import pathlib
+import warnings
+from collections.abc import Iterable
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import safetensors.numpy
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.utils import check_for_correct_spaces
+
+from wolpertinger.actions import ActionProduct, ActionSet, ActionTable
+from wolpertinger.agent import archive
+from wolpertinger.agent.archive import CheckpointError
+from wolpertinger.agent.encoding import decode_space, decode_value, encode_space, encode_value
+from wolpertinger.agent.exploration import Exploration
+
+if TYPE_CHECKING:
+    from wolpertinger.agent.algorithm import Wolpertinger
+
+KIND, BUFFER_KIND = "wolpertinger agent", "wolpertinger replay buffer"
+OPTIONAL = ("actions", "replay_buffer")  # what `exclude` and `include` may name
+SETTINGS = (
+    *("learning_rate", "actor_learning_rate", "buffer_size", "learning_starts", "batch_size", "tau", "gamma"),
+    *("gradient_steps", "critic_loss", "anchor", "max_grad_norm", "replay_buffer_class", "replay_buffer_kwargs"),
+    *("optimize_memory_usage", "n_steps", "tensorboard_log", "verbose", "seed", "policy_kwargs"),
+)
+COUNTERS = ("num_timesteps", "_total_timesteps", "_episode_num", "_n_updates", "_current_progress_remaining")
+BUFFER_ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+def save(
+    agent: "Wolpertinger", target: archive.Target, *, exclude: Iterable[str] | None, include: Iterable[str] | None
+) -> None:
+    """Write everything that `load` needs. The action set is part of it unless excluded, the replay buffer if included."""
+    excluded, included = set(exclude or ()), set(include or ())
+    if unknown := (excluded | included) - set(OPTIONAL):
+        raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude and include take {', '.join(OPTIONAL)}")
+    described, vectors = ({"kind": "given"}, {}) if "actions" in excluded else _describe_actions(agent.actions)
+    config = {
+        "policy": next((name for name, found in agent.policy_aliases.items() if found is agent.policy_class), None),
+        "settings": _settings(agent),
+        "observation_space": encode_space(agent.observation_space),
+        "action_space": encode_space(agent.action_space),
+        "n_envs": agent.n_envs,
+        "counters": {name: getattr(agent, name) for name in COUNTERS},
+        "actions": {**described, "sha256": getattr(agent.actions, "sha256", None)},
+        "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")},
+    }
+    optimizer_groups, optimizer_state = _optimizers(agent)
+    files = {
+        "config.json": json.dumps({**config, "optimizers": optimizer_groups}, indent=1).encode(),
+        "networks.safetensors": safetensors.torch.save(_contiguous(agent.policy.state_dict())),
+        "optimizers.safetensors": safetensors.torch.save(optimizer_state),
+    }
+    if vectors:
+        files["actions.safetensors"] = safetensors.numpy.save(vectors)
+    if "replay_buffer" in included:
+        files |= _buffer_files(agent.replay_buffer)
+    archive.write(_with_suffix(target), KIND, files)
+
+
+def load(
+    cls: type["Wolpertinger"],
+    source: archive.Target,
+    *,
+    env: Any,
+    device: torch.device | str,
+    actions: ActionSet | None,
+    settings: dict[str, Any],
+) -> Any:
+    """Build the agent anew from its settings and put the saved numbers in place."""
+    files = archive.read(_existing(source), KIND)
+    config = json.loads(files["config.json"])
+    wrapped = None if env is None else cls._wrap_env(env)
+    saved = _decode_settings(config["settings"], settings)
+    policy = settings.pop("policy", config["policy"])
+    if policy is None:
+        raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
+    action_set = _restore_actions(config["actions"], files, actions, wrapped)
+    agent = cls(policy, wrapped, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
+    observation_space, action_space = decode_space(config["observation_space"]), decode_space(config["action_space"])
+    if wrapped is None:
+        agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, config["n_envs"]
+    else:
+        check_for_correct_spaces(wrapped, observation_space, action_space)
+    agent._setup_model()
+    for name, value in config["counters"].items():
+        setattr(agent, name, value)
+    try:
+        agent.policy.load_state_dict(safetensors.torch.load(files["networks.safetensors"]))
+    except (RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"the saved networks do not fit the settings: {error}") from error
+    _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files["optimizers.safetensors"]))
+    if "replay_buffer.json" in files:
+        _restore_buffer(agent.replay_buffer, files)
+    return agent
+
+
+def save_buffer(buffer: ReplayBuffer, target: archive.Target) -> None:
+    """Write a replay buffer on its own."""
+    archive.write(_with_suffix(target), BUFFER_KIND, _buffer_files(buffer))
+
+
+def load_buffer(buffer: ReplayBuffer, source: archive.Target) -> None:
+    """Fill a replay buffer of the same shape with what `save_buffer` wrote."""
+    _restore_buffer(buffer, archive.read(_existing(source), BUFFER_KIND))
+
+
+def _with_suffix(target: archive.Target) -> archive.Target:
+    """Paths get .zip if they have no suffix, as in Stable-Baselines3."""
+    if isinstance(target, str | pathlib.Path) and not pathlib.Path(target).suffix:
+        return pathlib.Path(target).with_suffix(".zip")
+    return target
+
+
+def _existing(source: archive.Target) -> archive.Target:
+    if isinstance(source, str | pathlib.Path) and not pathlib.Path(source).exists():
+        return _with_suffix(source)
+    return source
+
+
+def _settings(agent: "Wolpertinger") -> dict[str, Any]:
+    values = {name: getattr(agent, name) for name in SETTINGS}
+    values["k"] = agent._k
+    values["exploration"] = asdict(agent.exploration)
+    values["train_freq"] = [agent.train_freq.frequency, agent.train_freq.unit.value]  # type: ignore[union-attr]
+    values["stats_window_size"] = agent._stats_window_size
+    values["policy_kwargs"] = {name: v for name, v in agent.policy_kwargs.items() if name not in ("actions", "k")}
+    values["replay_buffer_class"] = None if type(agent.replay_buffer) in _standard_buffers() else "custom"
+    if callable(agent.learning_rate):
+        values["learning_rate"] = agent.lr_schedule(agent._current_progress_remaining)
+        warnings.warn(
+            f"the learning rate's schedule is a function and cannot be saved: its value now, {values['learning_rate']}, "
+            "is; give learning_rate= to load",
+            stacklevel=4,
+        )
+    encoded = {}
+    for name, value in values.items():
+        try:
+            encoded[name] = encode_value(value)
+        except TypeError:
+            encoded[name] = "custom"  # `load` asks for it by name
+    return encoded
+
+
+def _standard_buffers() -> tuple[type, ...]:
+    from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer
+
+    return (ReplayBuffer, DictReplayBuffer, NStepReplayBuffer)
+
+
+def _decode_settings(encoded: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    missing = [name for name, value in encoded.items() if value == "custom" and name not in given]
+    if missing:
+        raise CheckpointError(f"the agent was saved with {', '.join(missing)} of the user's own: give it to load again")
+    settings = {name: decode_value(value) for name, value in encoded.items() if value != "custom"}
+    settings["exploration"] = Exploration(**settings["exploration"])
+    settings["train_freq"] = tuple(settings["train_freq"])
+    return settings
+
+
+def _describe_actions(actions: ActionSet) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    if isinstance(actions, ActionTable):
+        return {"kind": "table", "index": actions.index}, {"vectors": np.ascontiguousarray(actions.vectors)}
+    if isinstance(actions, ActionProduct):
+        levels = {f"levels.{i}": np.ascontiguousarray(level) for i, level in enumerate(actions.levels)}
+        return {"kind": "product", "space": encode_space(actions.space)}, levels
+    return {"kind": "given"}, {}
+
+
+def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: ActionSet | None, env: Any) -> ActionSet:
+    """The set that the user gives, else the stored one, else the environment's; its hash must be the saved one."""
+    if given is None and saved["kind"] == "given" and env is not None and env.has_attr("actions"):
+        given = env.get_attr("actions", indices=0)[0]
+    if given is not None:
+        found = getattr(given, "sha256", None)
+        if saved["sha256"] is not None and found != saved["sha256"]:
+            raise CheckpointError(f"the given action set has SHA-256 {found}, the agent was saved with {saved['sha256']}")
+        return given
+    if saved["kind"] == "given":
+        raise CheckpointError(f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load")
+    arrays = safetensors.numpy.load(files["actions.safetensors"])
+    if saved["kind"] == "table":
+        return ActionTable(arrays["vectors"], index=saved["index"])
+    return ActionProduct([arrays[f"levels.{i}"] for i in range(len(arrays))], space=decode_space(saved["space"]))  # type: ignore[arg-type]
+
+
+def _optimizers(agent: "Wolpertinger") -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Both optimisers' settings, and their moments as named tensors."""
+    groups, tensors = {}, {}
+    for network in ("actor", "critic"):
+        state = getattr(agent, network).optimizer.state_dict()
+        groups[network] = encode_value(state["param_groups"])
+        for index, moments in state["state"].items():
+            tensors |= {f"{network}.{index}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+    return groups, _contiguous(tensors)
+
+
+def _restore_optimizers(agent: "Wolpertinger", groups: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    for network in ("actor", "critic"):
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for key, tensor in tensors.items():
+            owner, index, name = key.split(".")
+            if owner == network:
+                state.setdefault(int(index), {})[name] = tensor
+        getattr(agent, network).optimizer.load_state_dict({"state": state, "param_groups": groups[network]})
+
+
+def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
+    """The filled part of a replay buffer."""
+    filled = buffer.buffer_size if buffer.full else buffer.pos
+    facts = {"pos": buffer.pos, "full": buffer.full, "buffer_size": buffer.buffer_size, "n_envs": buffer.n_envs}
+    arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in _buffer_arrays(buffer).items()}
+    return {"replay_buffer.json": json.dumps(facts).encode(), "replay_buffer.safetensors": safetensors.numpy.save(arrays)}
+
+
+def _restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:
+    facts = json.loads(files["replay_buffer.json"])
+    if (facts["buffer_size"], facts["n_envs"]) != (buffer.buffer_size, buffer.n_envs):
+        raise CheckpointError(
+            f"the replay buffer was saved with {facts['buffer_size']} steps of {facts['n_envs']} environments, "
+            f"this agent's has {buffer.buffer_size} of {buffer.n_envs}"
+        )
+    saved = safetensors.numpy.load(files["replay_buffer.safetensors"])
+    own = _buffer_arrays(buffer)
+    if saved.keys() != own.keys():
+        raise CheckpointError(f"the replay buffer holds {sorted(saved)}, this agent's {sorted(own)}")
+    for name, array in saved.items():
+        own[name][: len(array)] = array
+    buffer.pos, buffer.full = facts["pos"], facts["full"]
+
+
+def _buffer_arrays(buffer: ReplayBuffer) -> dict[str, np.ndarray]:
+    """The buffer's own arrays by name; those of Dict observations one by one."""
+    arrays: dict[str, np.ndarray] = {}
+    for name in BUFFER_ARRAYS:
+        value = getattr(buffer, name, None)
+        if isinstance(value, dict):
+            arrays |= {f"{name}.{key}": part for key, part in value.items()}
+        elif value is not None:
+            arrays[name] = value
+    return arrays

@@ -1,0 +1,89 @@
+"""Spaces, classes and settings as JSON, and back; what cannot be said in JSON is never run, but named."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from stable_baselines3.common import torch_layers
+
+# Classes that a checkpoint may name. Anything else must be given to `load` by the user.
+KNOWN_CLASSES = {
+    f"{prefix}.{name}": found
+    for prefix, module, base in (
+        ("torch.nn", torch.nn, torch.nn.Module),
+        ("torch.optim", torch.optim, torch.optim.Optimizer),
+        ("stable_baselines3", torch_layers, torch_layers.BaseFeaturesExtractor),
+    )
+    for name, found in vars(module).items()
+    if isinstance(found, type) and issubclass(found, base)
+}
+CLASS_NAMES = {found: name for name, found in reversed(KNOWN_CLASSES.items())}
+
+
+def encode_value(value: Any) -> Any:
+    """A setting as JSON; raises TypeError for what JSON and the known classes cannot say."""
+    if isinstance(value, dict):
+        return {str(name): encode_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode_value(item) for item in value]
+    if isinstance(value, type) and value in CLASS_NAMES:
+        return {"class": CLASS_NAMES[value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} cannot be saved: numbers, text, lists, dicts and the classes of torch and SB3 can")
+
+
+def decode_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"class"}:
+            return KNOWN_CLASSES[value["class"]]
+        return {name: decode_value(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [decode_value(item) for item in value]
+    return value
+
+
+def encode_space(space: spaces.Space) -> dict[str, Any]:
+    match space:
+        case spaces.Box():
+            bounds = {"low": _encode_array(space.low), "high": _encode_array(space.high)}
+            return {"space": "Box", "shape": list(space.shape), "dtype": str(space.dtype), **bounds}
+        case spaces.Discrete():
+            return {"space": "Discrete", "n": int(space.n)}
+        case spaces.MultiDiscrete():
+            return {"space": "MultiDiscrete", "nvec": space.nvec.tolist()}
+        case spaces.MultiBinary():
+            return {"space": "MultiBinary", "n": encode_value(space.n)}
+        case spaces.Dict():
+            return {"space": "Dict", "spaces": {name: encode_space(part) for name, part in space.items()}}
+    raise TypeError(f"{space} cannot be saved: Box, Discrete, MultiDiscrete, MultiBinary and Dict of them can")
+
+
+def decode_space(encoded: dict[str, Any]) -> spaces.Space:
+    match encoded["space"]:
+        case "Box":
+            dtype, shape = np.dtype(encoded["dtype"]), tuple(encoded["shape"])
+            low, high = (_decode_array(encoded[bound], shape, dtype) for bound in ("low", "high"))
+            return spaces.Box(low, high, shape, dtype.type)
+        case "Discrete":
+            return spaces.Discrete(encoded["n"])
+        case "MultiDiscrete":
+            return spaces.MultiDiscrete(encoded["nvec"])
+        case "MultiBinary":
+            return spaces.MultiBinary(encoded["n"])
+        case "Dict":
+            return spaces.Dict({name: decode_space(part) for name, part in encoded["spaces"].items()})
+    raise KeyError(encoded["space"])
+
+
+def _encode_array(array: npt.NDArray[Any]) -> Any:
+    """One number if they are all the same, as the bounds of images are."""
+    return array.flat[0].item() if array.size and (array == array.flat[0]).all() else array.tolist()
+
+
+def _decode_array(encoded: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    return np.broadcast_to(np.asarray(encoded, dtype=dtype), shape).copy()

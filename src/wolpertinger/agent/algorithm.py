@@ -274,9 +274,7 @@ class Wolpertinger(OffPolicyAlgorithm):
         """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""
         checkpoint.save_buffer(self.replay_buffer, path)
 
-    def load_replay_buffer(
-        self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True
-    ) -> None:
+    def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
         checkpoint.load_buffer(self.replay_buffer, path)
 

@@ -35,7 +35,9 @@ def write(target: Target, kind: str, files: dict[str, bytes]) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise OSError(error.errno, f"could not save to {path}, what was there is untouched: {error.strerror}") from error
+        raise OSError(
+            error.errno, f"could not save to {path}, what was there is untouched: {error.strerror}"
+        ) from error
     finally:
         pathlib.Path(temporary).unlink(missing_ok=True)
     _sync_folder(path.parent)

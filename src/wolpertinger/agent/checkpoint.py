@@ -183,10 +183,14 @@ def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: Acti
     if given is not None:
         found = getattr(given, "sha256", None)
         if saved["sha256"] is not None and found != saved["sha256"]:
-            raise CheckpointError(f"the given action set has SHA-256 {found}, the agent was saved with {saved['sha256']}")
+            raise CheckpointError(
+                f"the given action set has SHA-256 {found}, the agent was saved with {saved['sha256']}"
+            )
         return given
     if saved["kind"] == "given":
-        raise CheckpointError(f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load")
+        raise CheckpointError(
+            f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load"
+        )
     arrays = safetensors.numpy.load(files["actions.safetensors"])
     if saved["kind"] == "table":
         return ActionTable(arrays["vectors"], index=saved["index"])
@@ -223,7 +227,10 @@ def _buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
     filled = buffer.buffer_size if buffer.full else buffer.pos
     facts = {"pos": buffer.pos, "full": buffer.full, "buffer_size": buffer.buffer_size, "n_envs": buffer.n_envs}
     arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in _buffer_arrays(buffer).items()}
-    return {"replay_buffer.json": json.dumps(facts).encode(), "replay_buffer.safetensors": safetensors.numpy.save(arrays)}
+    return {
+        "replay_buffer.json": json.dumps(facts).encode(),
+        "replay_buffer.safetensors": safetensors.numpy.save(arrays),
+    }
 
 
 def _restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:

@@ -12,7 +12,9 @@ N = 23
 
 
 def random_sparse(n, density, rng):
-    return sp.random_array((n, n), density=density, rng=rng, data_sampler=lambda size: rng.uniform(0, 0.4, size)).tocsr()
+    return sp.random_array(
+        (n, n), density=density, rng=rng, data_sampler=lambda size: rng.uniform(0, 0.4, size)
+    ).tocsr()
 
 
 def dense_twin(sparse, base, weight):
@@ -147,7 +149,7 @@ def test_scaled_says_what_it_cannot_do():
     with pytest.raises(ValueError, match="median of the rows' best chances is 0"):
         Acceptance(sp.csr_array((4, 4))).scaled(0.5)
     lopsided = Acceptance(np.eye(3) * 0.2, base=[0.5, 0, 0], weight=[1, 0.1, 0.1])
-    with pytest.raises(ValueError, match="would lift a base rate to 2.5"):
+    with pytest.raises(ValueError, match=r"would lift a base rate to 2\.5"):
         lopsided.scaled(1.0)
 
 

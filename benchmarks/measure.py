@@ -38,9 +38,14 @@ def write_result(module: str, result: Mapping[str, Any]) -> Path:
     """Write the result with the command, the versions and the machine to `results/`."""
     path = RESULTS / f"{module}.json"
     path.parent.mkdir(exist_ok=True)
-    made_by = {"command": f"python -m benchmarks.{module}", "versions": _versions(), "machine": _machine()}
+    made_by = {"command": f"python -m benchmarks.{module}", **environment()}
     path.write_text(json.dumps({**made_by, **result}, indent=2) + "\n")
     return path
+
+
+def environment() -> dict[str, Any]:
+    """The versions and the machine that a result depends on."""
+    return {"versions": _versions(), "machine": _machine()}
 
 
 def _versions() -> dict[str, str]:

@@ -18,6 +18,8 @@ from wolpertinger.experiments.presets import TASKS, Task
 TRAIN_EXAMPLE = """example:
   wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
   wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4"""
+DATA_CAVEAT = """Data: the Complete Journey. Its R manual describes the lines as store receipts, the
+readme of the Python package has since 2025 called them simulated."""
 EVALUATE_EXAMPLE = """example:
   wolpertinger evaluate runs/first --episodes 5000"""
 
@@ -138,29 +140,30 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _score_table(found: Evaluation) -> Table:
     exact, sampled = found.exact, found.sampled
-    speed = found.training_steps_per_second
-    table = Table(title=f"{found.config.task}, {found.config.env}, k = {found.config.k}, checkpoint {found.checkpoint}")
-    for heading in (
-        "policy",
-        "exact return",
-        "share of optimal",
-        "sampled return (95 %)",
-        "distinct actions",
-        "steps/s",
-    ):
-        table.add_column(heading, justify="left" if heading == "policy" else "right")
-    speeds = f"{sampled.steps_per_second:,.0f} acting" + (f", {speed:,.0f} training" if speed else "")
+    options = ", ".join(f"{name} {value}" for name, value in found.config.env.items())
+    table = Table(title=f"{found.config.task}: {options}; k = {found.config.k}", caption=_speed(found))
+    table.add_column("policy")
+    for heading in ("exact return", "of optimal", "sampled (95 %)", "distinct actions"):
+        table.add_column(heading, justify="right")
     interval = f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
-    table.add_row("agent", f"{exact.value:.3f}", f"{exact.share:.1%}", interval, str(exact.distinct), speeds)
+    table.add_row(
+        f"agent ({found.checkpoint})", f"{exact.value:.3f}", f"{exact.share:.1%}", interval, str(exact.distinct)
+    )
     for name, value in (("random", exact.random), ("best fixed item", exact.best_fixed), ("optimum", exact.optimum)):
         table.add_row(name, f"{value:.3f}", f"{value / exact.optimum:.1%}")
     return table
 
 
+def _speed(found: Evaluation) -> str:
+    training = found.training_steps_per_second
+    trained = f"trained at {training:,.0f} steps/s, " if training else ""
+    return f"{trained}acted at {found.sampled.steps_per_second:,.0f} steps/s"
+
+
 def _recommendation_table(found: Evaluation) -> Table:
-    table = Table(title="some recommendations")
-    for heading in ("to a user at", "the agent recommends", "accepted with chance", "reward"):
-        table.add_column(heading, justify="left" if "chance" not in heading and heading != "reward" else "right")
+    table = Table(title="some recommendations, and the chance that they are accepted")
+    for heading, justify in (("to a user at", "left"), ("recommends", "left"), ("chance", "right"), ("reward", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in found.recommendations:
         table.add_row(row.at, row.item, f"{row.chance:.2f}", f"{row.reward:.2f}")
     return table

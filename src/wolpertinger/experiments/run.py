@@ -198,8 +198,8 @@ class LearningCurve(BaseCallback):
         self.logger.record("eval/share_of_optimal", score.share)
         self.logger.record("eval/distinct_actions", score.distinct)
         self.progress.console.print(
-            f"{self.num_timesteps:>11,} transitions  {seconds:5.0f} s  return {score.value:.3f}  "
-            f"{score.share:6.1%} of the optimum  {score.distinct:4d} distinct actions",
+            f"{self.num_timesteps:>10,} steps {seconds:4.0f} s  return {score.value:.3f} = "
+            f"{score.share:5.1%} of optimal, {score.distinct:3d} actions",
             highlight=False,
         )
         self.evaluating += perf_counter() - start

@@ -1,0 +1,119 @@
+import csv
+import json
+
+import pytest
+
+from wolpertinger import Wolpertinger
+from wolpertinger.experiments import evaluate, make_config, train
+from wolpertinger.experiments.plot import read_curve
+from wolpertinger.experiments.presets import PAPER, TASKS
+from wolpertinger.experiments.run import make_agent, make_env, read_config
+
+TINY = {"items": 49, "dim": 4}
+
+
+def tiny(**changes):
+    settings = {"learning_starts": 64, "batch_size": 16, "policy_kwargs": {"net_arch": [16, 16]}}
+    return make_config("recommender", **{"env": TINY, "n_envs": 8, "steps": 800, "changes": settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return train(tiny(), tmp_path_factory.mktemp("runs") / "tiny", quiet=True)
+
+
+def test_a_run_folder_holds_config_logs_checkpoints_curve_and_plot(folder):
+    expected = {"config.json", "result.json", "curve.csv", "curve.png"}
+    assert expected <= {path.name for path in folder.iterdir()}
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {"best.zip", "last.zip"}
+    logs = [path.name for path in (folder / "logs").iterdir()]
+    assert "progress.csv" in logs
+    assert any(name.startswith("events.out.tfevents") for name in logs)
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_log_tells_what_a_user_needs(folder):
+    with (folder / "logs" / "progress.csv").open() as file:
+        columns = set(csv.DictReader(file).fieldnames)
+    assert {"rollout/ep_rew_mean", "train/critic_loss", "train/reranked", "time/lookup", "eval/share_of_optimal"} <= columns
+
+
+def test_the_curve_is_the_exact_return_and_the_best_checkpoint_is_its_maximum(folder):
+    curve = read_curve(folder)
+    result = json.loads((folder / "result.json").read_text())
+    assert len(curve["steps"]) == 20
+    assert result["best"]["return"] == pytest.approx(max(curve["return"]))
+    assert result["last"]["steps"] == curve["steps"][-1]
+    assert result["baselines"]["random"] < result["baselines"]["best fixed item"] < result["baselines"]["optimum"]
+    assert evaluate(folder, episodes=8).exact.value == pytest.approx(max(curve["return"]))
+
+
+def test_the_config_is_enough_to_repeat_a_run(folder, tmp_path):
+    config = read_config(folder)
+    assert config == tiny()
+    again = train(config, tmp_path / "again", quiet=True)
+    assert read_curve(again)["return"] == read_curve(folder)["return"]
+
+
+def test_the_exact_score_is_what_episodes_return(folder):
+    found = evaluate(folder, episodes=3_000)
+    assert abs(found.sampled.mean - found.exact.value) < 2 * found.sampled.half_width
+    assert 0 < found.exact.share < 1
+    assert found.sampled.steps_per_second > 0
+    assert len(found.recommendations) == 5
+
+
+def test_a_finished_run_is_not_overwritten_unasked(folder):
+    before = (folder / "result.json").read_text()
+    with pytest.raises(FileExistsError, match="holds a run already: give another folder, or --overwrite"):
+        train(tiny(), folder)
+    assert (folder / "result.json").read_text() == before
+
+
+def test_a_run_that_cannot_start_leaves_the_old_one(folder):
+    with pytest.raises(ValueError, match="k=1000 is out of range for 49 actions"):
+        train(tiny(k=1000), folder, overwrite=True)
+    assert (folder / "result.json").exists()
+
+
+def test_a_folder_without_a_run_or_checkpoint_is_named(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="is no run folder: it holds no config.json"):
+        evaluate(tmp_path)
+    with pytest.raises(FileNotFoundError, match="has no checkpoint 'first': it has best, last"):
+        evaluate(folder, checkpoint="first")
+
+
+def test_changes_are_laid_over_the_presets():
+    config = tiny(changes={"exploration": {"epsilon": 0.7}, "tau": 0.5})
+    assert config.agent["exploration"] == {**TASKS["recommender"].agent["exploration"], "epsilon": 0.7}
+    assert config.agent["tau"] == 0.5
+    assert config.agent["learning_rate"] == TASKS["recommender"].agent["learning_rate"]
+
+
+def test_the_papers_preset_is_plain_ddpg():
+    config = make_config("recommender", env=TINY, preset="paper", n_envs=2)
+    agent = make_agent(config, make_env(config))
+    assert {name: config.agent[name] for name in PAPER} == PAPER
+    assert (agent.anchor, agent.critic_loss, agent.tau) == (0.0, "mse", 1e-3)
+    assert len(agent.critic.q_networks) == 1
+    assert not any("norm" in type(module).__name__.lower() for module in agent.policy.modules())
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_every_task_and_preset_builds_an_agent(preset):
+    for task in TASKS:
+        config = make_config(task, env=TINY, preset=preset, n_envs=2)
+        assert isinstance(make_agent(config, make_env(config)), Wolpertinger)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"task": "chess"}, "task='chess': give one of recommender"),
+        ({"task": "recommender", "env": {"colour": 3}}, "unknown options of recommender: colour; there are items, dim"),
+        ({"task": "recommender", "preset": "best"}, "preset='best': give \"default\" or \"paper\""),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_config(**arguments)

@@ -1,0 +1,71 @@
+import json
+
+import pytest
+
+from wolpertinger.cli import main
+
+TINY = "train recommender --items 49 --dim 4 --steps 400 --envs 8".split()
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    changes = ["--set", "learning_starts=64", "--set", "exploration.epsilon=0.5", "--set", "batch_size=16"]
+    assert main([*TINY, "--out", str(folder), "--k", "0.1", *changes]) == 0
+    return folder
+
+
+def test_train_keeps_what_was_asked_for(run_folder):
+    config = json.loads((run_folder / "config.json").read_text())
+    assert config["k"] == 0.1
+    assert config["n_envs"] == 8
+    assert config["env"]["items"] == 49
+    assert config["agent"]["batch_size"] == 16
+    assert config["agent"]["exploration"]["epsilon"] == 0.5
+
+
+def test_evaluate_prints_the_agent_beside_the_baselines(run_folder, capsys):
+    assert main(["evaluate", str(run_folder), "--episodes", "50"]) == 0
+    printed = capsys.readouterr().out
+    for part in ("agent", "random", "best fixed item", "optimum", "100.0%", "distinct", "recommends", "curve.png"):
+        assert part in printed
+
+
+def test_evaluate_gives_numbers_as_json(run_folder, capsys):
+    assert main(["evaluate", str(run_folder), "--episodes", "50", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["exact"]["share"] == pytest.approx(found["exact"]["value"] / found["exact"]["optimum"])
+    assert found["sampled"]["episodes"] == 50
+
+
+@pytest.mark.parametrize("command", [["train", "recommender"], ["evaluate"]])
+def test_help_shows_an_example(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--help"])
+    assert "example:\n  wolpertinger" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*TINY, "--k", "50"], "wolpertinger train: k=50 is out of range for 49 actions"),
+        ([*TINY, "--k", "1.5"], "k=1.5 is not a share"),
+        ([*TINY, "--set", "colour=1"], "unexpected keyword argument 'colour'"),
+        ([*TINY, "--set", "exploration.noise=pink"], "noise='pink': give 'gaussian', 'ornstein-uhlenbeck' or None"),
+        ([*TINY, "--data", "films"], "data='films': give one of generated, complete-journey"),
+        (["evaluate", "nowhere"], "wolpertinger evaluate: nowhere is no run folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_unknown_options_are_errors(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([*TINY, "--colour", "3"])
+    assert "unrecognized arguments: --colour 3" in capsys.readouterr().err

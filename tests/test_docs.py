@@ -1,0 +1,40 @@
+"""What the documents say is so: their code runs, and their numbers are those of the committed results."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import learning
+
+ROOT = Path(__file__).parent.parent
+
+
+def code_blocks(name):
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(code_blocks("README.md"))))
+def test_the_code_of_the_readme_runs(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code_blocks("README.md")[number], f"README.md, block {number}", "exec"), {})
+    assert code_blocks("README.md")[number].count("wolpertinger") > 0
+
+
+@pytest.mark.parametrize(("file", "name"), learning.TABLES)
+def test_the_tables_are_those_of_the_result_files(file, name):
+    text = (ROOT / file).read_text()
+    assert learning.render(text, name, learning.TABLES[file, name]()) == text
+
+
+def test_a_missing_result_reads_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(learning, "RESULTS", tmp_path)
+    assert "missing" in learning.claims_table()
+    assert re.search(r"\d %", learning.claims_table()) is None
+
+
+def test_no_path_of_one_machine_is_in_the_tree():
+    for folder in ("src", "docs", "benchmarks", "tests", ".ci"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in {".py", ".md", ".json", ".toml", ""} and path.is_file():
+                assert not re.search(r"(?<![\w.])/(work|root|home)/", path.read_text()), path

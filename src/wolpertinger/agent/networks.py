@@ -1,4 +1,4 @@
-"""Actor and critic. Both speak in the actions' own vectors; each scales them to [-1, 1] inside, and nobody else does."""
+"""Actor and critic. Both speak in the actions' own vectors; each scales them to [-1, 1] inside, nobody else does."""
 
 from typing import Any
 

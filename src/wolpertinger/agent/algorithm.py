@@ -185,9 +185,7 @@ class Wolpertinger(OffPolicyAlgorithm):
         obs, next_obs = batch.observations, batch.next_observations
         rewards, going_on = batch.rewards.squeeze(1), 1 - batch.dones.squeeze(1)  # time-outs are not "done" here
         discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
-        executed = self.policy.embed(
-            batch.actions.reshape(batch_size, *(self.action_space.shape or ()))
-        )  # (batch, dim)
+        executed = self.policy.embed(batch.actions.reshape(len(rewards), *(self.action_space.shape or ())))
 
         # Line 13: the target action comes from the full policy, with target actor and target critic.
         choice = self.policy.choose(next_obs, self.actor_target(next_obs), self.critic_target)

@@ -94,7 +94,7 @@ class Acceptance:
         # Off the stored entries only the base rate counts, and there the best item is the same for every row but
         # its own: so the two best are enough. Where a row does store it, the stored value is the larger one.
         by_base = self.base * gain
-        first, second = np.lexsort((gain, by_base))[: -3 : -1]
+        first, second = np.lexsort((gain, by_base))[:-3:-1]
         items = np.where(np.arange(self.n) == first, second, first)
         values = self.weight * by_base[items]
         if self._filled.size:

@@ -47,9 +47,7 @@ def load_catalogue(
         raise ValueError(f"data={data!r}: give one of {', '.join(DATA)}")
     if median_best is None:
         return catalogue
-    return Catalogue(
-        catalogue.acceptance.scaled(median_best), catalogue.rewards, catalogue.vectors, catalogue.names
-    )
+    return Catalogue(catalogue.acceptance.scaled(median_best), catalogue.rewards, catalogue.vectors, catalogue.names)
 
 
 def _complete_journey(items: int, dim: int, reward: str, seed: int) -> Catalogue:

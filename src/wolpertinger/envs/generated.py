@@ -20,7 +20,9 @@ class Recipe:
     """Items in a category. Users of one category move on to another one: no linear map follows them all."""
     spread: float = 0.8
     """Distance of items to their category's centre, where centres are 1 apart from 0 in each dimension."""
-    reach: float = 0.35
+    keeps: float = 1.0
+    """How much of their present item's place in its category users want to find again in the next one."""
+    reach: float = 0.45
     """How far in taste, per dimension, an item may be from what the user wants before its chance falls off."""
     luck: tuple[float, float] = (6.0, 2.0)
     """Beta distribution of a factor of each pair's own that no vector shows."""
@@ -34,9 +36,9 @@ class Recipe:
     """...but for this share of items, good in many states (the paper's first irregularity)..."""
     hit_rate: float = 0.10
     """...which any user accepts with about this chance."""
-    particular: float = 0.2
+    particular: float = 0.1
     """Share of states with one particular item, rarely used elsewhere (the paper's second irregularity)."""
-    reward_spread: float = 0.25
+    reward_spread: float = 0.3
     """Standard deviation of the rewards' logarithm; their median is 1."""
     blur: float = 0.25
     """Noise on the vectors relative to the taste they show: they carry the structure only in part."""
@@ -67,7 +69,7 @@ def _tastes(items: int, recipe: Recipe, rng: np.random.Generator) -> tuple[Array
     centres = rng.normal(size=(n_categories, recipe.latent))
     offset = recipe.spread * rng.normal(size=(items, recipe.latent))
     follows = rng.permutation(n_categories)
-    return centres[category] + offset, centres[follows[category]] + 0.5 * offset
+    return centres[category] + offset, centres[follows[category]] + recipe.keeps * offset
 
 
 def _chances(taste: Array, wanted: Array, recipe: Recipe, rng: np.random.Generator) -> sp.csr_array:

@@ -1,0 +1,170 @@
+"""The command line: `wolpertinger train recommender`, `wolpertinger evaluate RUN`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from wolpertinger.agent import CheckpointError
+from wolpertinger.experiments import Evaluation, evaluate, make_config, train
+from wolpertinger.experiments.presets import TASKS, Task
+
+TRAIN_EXAMPLE = """example:
+  wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
+  wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4"""
+EVALUATE_EXAMPLE = """example:
+  wolpertinger evaluate runs/first --episodes 5000"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; bad input ends in one line on standard error and exit code 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except (ValueError, TypeError, OSError, ImportError, CheckpointError) as error:
+        print(f"wolpertinger {options.command}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="wolpertinger", description="Reinforcement learning with huge action sets.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    training = commands.add_parser("train", help="train an agent on a task, into a run folder")
+    tasks = training.add_subparsers(dest="task", required=True, metavar="TASK")
+    for name, task in TASKS.items():
+        _add_task(tasks.add_parser(name, help=f"{task.env_id}", **_with_example(TRAIN_EXAMPLE)), task)
+
+    evaluating = commands.add_parser("evaluate", help="score a run's agent", **_with_example(EVALUATE_EXAMPLE))
+    evaluating.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
+    evaluating.add_argument("--checkpoint", default="best", help='"best" (default, by evaluation) or "last"')
+    evaluating.add_argument("--episodes", type=int, default=2_000, help="episodes to sample (default: %(default)s)")
+    evaluating.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    evaluating.set_defaults(run=_evaluate)
+    return parser
+
+
+def _with_example(example: str) -> dict[str, Any]:
+    return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
+
+
+def _add_task(parser: argparse.ArgumentParser, task: Task) -> None:
+    options = parser.add_argument_group("the environment")
+    for name, option in task.env.items():
+        default = "" if option.default is None else f" (default: {option.default})"
+        options.add_argument(
+            f"--{name.replace('_', '-')}", dest=f"env_{name}", type=option.type, help=option.help + default
+        )
+    agent = parser.add_argument_group("the agent")
+    agent.add_argument(
+        "--k", type=_number, help=f"candidates: a count, or a share of A with a point (default: {task.k})"
+    )
+    agent.add_argument("--preset", default="default", help='"default", or "paper": plain DDPG as published')
+    agent.add_argument(
+        "--set", dest="changes", action="append", default=[], metavar="NAME=VALUE", type=_change,
+        help="any other setting of the agent, in JSON; nested ones with a point: exploration.epsilon=0.5",
+    )  # fmt: skip
+    run = parser.add_argument_group("the run")
+    run.add_argument("--steps", type=int, help=f"transitions (default: {task.steps:,})")
+    run.add_argument("--envs", type=int, help=f"environments stepped together (default: {task.n_envs})")
+    run.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
+    run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
+    run.add_argument("--device", default="auto", help='"auto", "cpu" or "cuda" (default: %(default)s)')
+    run.add_argument("--threads", type=int, help="threads for the networks (default: as torch decides)")
+    parser.set_defaults(run=_train)
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text or "e" in text.lower() else int(text)
+
+
+def _change(text: str) -> tuple[list[str], Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name.split("."), json.loads(value)
+    except json.JSONDecodeError:
+        return name.split("."), value
+
+
+def _train(options: argparse.Namespace) -> None:
+    changes: dict[str, Any] = {}
+    for path, value in options.changes:
+        place = changes
+        for name in path[:-1]:
+            place = place.setdefault(name, {})
+        place[path[-1]] = value
+    env = {name: getattr(options, f"env_{name}") for name in TASKS[options.task].env}
+    config = make_config(
+        options.task,
+        env={name: value for name, value in env.items() if value is not None},
+        n_envs=options.envs,
+        steps=options.steps,
+        seed=options.seed,
+        k=options.k,
+        preset=options.preset,
+        changes=changes,
+    )
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    folder = options.out or Path("runs") / f"{options.task}-{options.seed}"
+    train(config, folder, overwrite=options.overwrite, device=options.device)
+    Console().print(f"run folder: {folder}\nplot: {folder / 'curve.png'}", highlight=False)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    found = evaluate(options.folder, checkpoint=options.checkpoint, episodes=options.episodes)
+    if options.json:
+        print(json.dumps({"exact": vars(found.exact) | {"share": found.exact.share}, "sampled": vars(found.sampled)}))
+        return
+    console = Console()
+    console.print(_score_table(found))
+    console.print(_recommendation_table(found))
+    if found.config.env.get("data") == "complete-journey":
+        console.print(
+            "Data: Complete Journey, grocery lines that its R manual calls receipts and its Python package simulated."
+        )
+    console.print(f"plot: {options.folder / 'curve.png'}", highlight=False)
+
+
+def _score_table(found: Evaluation) -> Table:
+    exact, sampled = found.exact, found.sampled
+    speed = found.training_steps_per_second
+    table = Table(title=f"{found.config.task}, {found.config.env}, k = {found.config.k}, checkpoint {found.checkpoint}")
+    for heading in (
+        "policy",
+        "exact return",
+        "share of optimal",
+        "sampled return (95 %)",
+        "distinct actions",
+        "steps/s",
+    ):
+        table.add_column(heading, justify="left" if heading == "policy" else "right")
+    speeds = f"{sampled.steps_per_second:,.0f} acting" + (f", {speed:,.0f} training" if speed else "")
+    interval = f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
+    table.add_row("agent", f"{exact.value:.3f}", f"{exact.share:.1%}", interval, str(exact.distinct), speeds)
+    for name, value in (("random", exact.random), ("best fixed item", exact.best_fixed), ("optimum", exact.optimum)):
+        table.add_row(name, f"{value:.3f}", f"{value / exact.optimum:.1%}")
+    return table
+
+
+def _recommendation_table(found: Evaluation) -> Table:
+    table = Table(title="some recommendations")
+    for heading in ("to a user at", "the agent recommends", "accepted with chance", "reward"):
+        table.add_column(heading, justify="left" if "chance" not in heading and heading != "reward" else "right")
+    for row in found.recommendations:
+        table.add_row(row.at, row.item, f"{row.chance:.2f}", f"{row.reward:.2f}")
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""Pictures of runs, drawn from their files only."""
+
+import csv
+import json
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def read_curve(folder: Path) -> dict[str, list[float]]:
+    """A run's learning curve by column."""
+    with (folder / "curve.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [float(row[name]) for row in rows] for name in rows[0]}
+
+
+def plot_curve(folder: Path) -> Path:
+    """Draw a run's learning curve between its baselines into curve.png."""
+    curve = read_curve(folder)
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    axes.plot(curve["steps"], curve["return"], marker="o", markersize=3, label="agent")
+    baselines = json.loads((folder / "result.json").read_text())["baselines"]
+    for (name, value), style in zip(baselines.items(), ("-", "--", ":"), strict=True):
+        axes.axhline(value, color="black", linestyle=style, linewidth=1, label=f"{name} {value:.2f}")
+    axes.set(xlabel="transitions", ylabel="exact return of the policy", ylim=(0, 1.05 * max(baselines.values())))
+    axes.legend(loc="center right")
+    axes.grid(alpha=0.3)
+    path = folder / "curve.png"
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return path

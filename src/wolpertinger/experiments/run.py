@@ -1,0 +1,212 @@
+"""Train a task into a run folder: config, logs, checkpoints, learning curve, plot."""
+
+import csv
+import json
+import platform
+import shutil
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import gymnasium as gym
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+
+from wolpertinger.agent import Exploration, Wolpertinger
+from wolpertinger.envs import GymnasiumVecEnv, UserModel
+from wolpertinger.experiments import presets
+from wolpertinger.experiments.plot import plot_curve
+from wolpertinger.experiments.scores import exact_score
+
+EVALUATIONS = 20  # points on a learning curve
+CURVE = ("steps", "seconds", "return", "share", "distinct")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that a run depends on; written to the run folder, and enough to repeat it."""
+
+    task: str
+    env: dict[str, Any]
+    n_envs: int
+    steps: int
+    seed: int
+    k: int | float
+    preset: str = "default"
+    agent: dict[str, Any] = field(default_factory=dict)
+    """The agent's settings, in full."""
+
+
+def make_config(
+    task: str,
+    *,
+    env: dict[str, Any] | None = None,
+    n_envs: int | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    k: int | float | None = None,
+    preset: str = "default",
+    changes: dict[str, Any] | None = None,
+) -> RunConfig:
+    """A task's settings with what the user changes: `env` its options, `changes` the agent's settings."""
+    if task not in presets.TASKS:
+        raise ValueError(f"task={task!r}: give one of {', '.join(presets.TASKS)}")
+    chosen = presets.TASKS[task]
+    if unknown := (env or {}).keys() - chosen.env.keys():
+        raise ValueError(f"unknown options of {task}: {', '.join(unknown)}; there are {', '.join(chosen.env)}")
+    options = {name: option.default for name, option in chosen.env.items()} | (env or {})
+    return RunConfig(
+        task=task,
+        env={name: value for name, value in options.items() if value is not None},
+        n_envs=n_envs or chosen.n_envs,
+        steps=steps or chosen.steps,
+        seed=seed,
+        k=chosen.k if k is None else k,
+        preset=preset,
+        agent=_merge(presets.settings(task, preset), changes or {}),
+    )
+
+
+def _merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Settings with changes laid over them, into nested ones too."""
+    merged = dict(settings)
+    for name, value in changes.items():
+        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _merge(merged[name], value) if nested else value
+    return merged
+
+
+def make_env(config: RunConfig, n_envs: int | None = None) -> VecEnv:
+    """The run's environment, many at once, with episode statistics."""
+    env_id = presets.TASKS[config.task].env_id
+    return VecMonitor(GymnasiumVecEnv(gym.make_vec(env_id, num_envs=n_envs or config.n_envs, **config.env)))
+
+
+def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolpertinger:
+    """The run's agent, untrained."""
+    settings = dict(config.agent)
+    exploration = Exploration(**settings.pop("exploration", {}))
+    return Wolpertinger(
+        "MlpPolicy", env, k=config.k, exploration=exploration, seed=config.seed, device=device, **settings
+    )
+
+
+def train(
+    config: RunConfig, folder: Path, *, overwrite: bool = False, device: str = "auto", quiet: bool = False
+) -> Path:
+    """Train and leave everything in `folder`; a folder that holds a run already is only replaced if told to."""
+    if (folder / "config.json").exists() and not overwrite:
+        raise FileExistsError(f"{folder} holds a run already: give another folder, or --overwrite")
+    env = make_env(config)
+    agent = make_agent(config, env, device)
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "checkpoints").mkdir(parents=True)
+    _write_json(folder / "config.json", asdict(config))
+    agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
+    curve = LearningCurve(folder, env.get_attr("model", indices=0)[0], config.steps, quiet=quiet)
+    start = perf_counter()
+    agent.learn(config.steps, callback=curve, log_interval=_log_interval(config))
+    seconds = perf_counter() - start - curve.evaluating
+    agent.save(folder / "checkpoints" / "last.zip")
+    _write_json(
+        folder / "result.json",
+        {
+            "steps": agent.num_timesteps,
+            "seconds": seconds,
+            "steps_per_second": agent.num_timesteps / seconds,
+            "time": dict(agent.policy.clock.seconds),
+            "baselines": curve.baselines,
+            "last": curve.last,
+            "best": curve.best,
+            "threads": torch.get_num_threads(),
+            "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3", "gymnasium")},
+            "python": platform.python_version(),
+        },
+    )
+    plot_curve(folder)
+    return folder
+
+
+def _log_interval(config: RunConfig) -> int:
+    """Episodes between two lines of the log, for about 200 lines of a run: sessions are short and many."""
+    return max(1, config.steps // 1_200)
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The config of a run folder."""
+    path = folder / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{folder} is no run folder: it holds no config.json (wolpertinger train makes one)")
+    return RunConfig(**json.loads(path.read_text()))
+
+
+class LearningCurve(BaseCallback):
+    """Evaluates exactly at even intervals, keeps the best checkpoint, and shows progress with the live return."""
+
+    def __init__(self, folder: Path, model: UserModel, steps: int, quiet: bool) -> None:
+        super().__init__()
+        self.folder, self.user_model, self.steps = folder, model, steps
+        self.console = Console(quiet=quiet)
+        self.evaluating = 0.0  # seconds spent on it
+        self.last: dict[str, float] = {}
+        self.best: dict[str, float] = {}
+        self.baselines = {
+            "optimum": model.optimum.value,
+            "best fixed item": model.best_fixed.value,
+            "random": model.random_value,
+        }
+
+    def _on_training_start(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=self.console)
+        self.bar = self.progress.add_task("training", total=self.steps)
+        self.progress.start()
+        self.started = perf_counter()
+        self.next_evaluation = self.steps // EVALUATIONS
+        with (self.folder / "curve.csv").open("w", newline="") as file:
+            csv.writer(file).writerow(CURVE)
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self.next_evaluation:
+            self.next_evaluation += self.steps // EVALUATIONS
+            self._evaluate()
+        returns = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+        live = f"return {sum(returns) / len(returns):.2f}" if returns else "training"
+        self.progress.update(self.bar, completed=min(self.num_timesteps, self.steps), description=live)
+        return True
+
+    def _evaluate(self) -> None:
+        start = perf_counter()
+        assert isinstance(self.model, Wolpertinger)
+        score = exact_score(self.model, self.user_model)
+        seconds = start - self.started - self.evaluating
+        self.last = dict(
+            zip(CURVE, (self.num_timesteps, seconds, score.value, score.share, score.distinct), strict=True)
+        )
+        with (self.folder / "curve.csv").open("a", newline="") as file:
+            csv.writer(file).writerow(self.last.values())
+        if score.value > self.best.get("return", float("-inf")):
+            self.best = self.last
+            self.model.save(self.folder / "checkpoints" / "best.zip")
+        self.logger.record("eval/return", score.value)
+        self.logger.record("eval/share_of_optimal", score.share)
+        self.logger.record("eval/distinct_actions", score.distinct)
+        self.progress.console.print(
+            f"{self.num_timesteps:>11,} transitions  {seconds:5.0f} s  return {score.value:.3f}  "
+            f"{score.share:6.1%} of the optimum  {score.distinct:4d} distinct actions",
+            highlight=False,
+        )
+        self.evaluating += perf_counter() - start
+
+    def _on_training_end(self) -> None:
+        self.progress.stop()
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n")

@@ -15,7 +15,7 @@ VERSION = 1
 LARGEST_MANIFEST = 1 << 20  # bytes; read before anything in the file is trusted
 
 # What reading a zip with wrong bytes in it may raise.
-DAMAGE = (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, struct.error)
+DAMAGE = (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OverflowError, OSError, struct.error)
 
 Target = str | pathlib.Path | io.BufferedIOBase
 
@@ -67,9 +67,15 @@ def _sync_folder(folder: pathlib.Path) -> None:
 
 def read(source: Target, kind: str) -> dict[str, bytes]:
     """The files of an archive of this kind, each checked against the manifest. Nothing is unpacked to the disk."""
-    name = str(source) if isinstance(source, str | pathlib.Path) else "the given file"
+    if isinstance(source, str | pathlib.Path):
+        with pathlib.Path(source).open("rb") as file:  # a missing file is just missing, not damaged
+            return _read(file, kind, str(source))
+    return _read(cast(BinaryIO, source), kind, "the given file")
+
+
+def _read(file: BinaryIO, kind: str, name: str) -> dict[str, bytes]:
     try:
-        with zipfile.ZipFile(source) as archive:
+        with zipfile.ZipFile(file) as archive:
             return _read_zip(archive, kind, name)
     except CheckpointError:
         raise

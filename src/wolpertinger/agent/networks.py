@@ -15,20 +15,22 @@ LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values
 
 
 class VectorScale(nn.Module):
-    """The affine map between an action set's box of vectors and [-1, 1] per dimension."""
+    """The affine map between an action set's box of vectors and [-1, 1] per dimension; 0 where the box has no width."""
 
     middle: Tensor
     radius: Tensor
+    divisor: Tensor
 
     def __init__(self, actions: ActionSet) -> None:
         super().__init__()
         low, high = torch.as_tensor(actions.low).float(), torch.as_tensor(actions.high).float()
         radius = (high - low) / 2
         self.register_buffer("middle", (low + high) / 2, persistent=False)
-        self.register_buffer("radius", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
+        self.register_buffer("radius", radius, persistent=False)
+        self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
 
     def to_unit(self, vectors: Tensor) -> Tensor:
-        return (vectors - self.middle) / self.radius
+        return (vectors - self.middle) / self.divisor
 
     def to_vectors(self, unit: Tensor) -> Tensor:
         return self.middle + self.radius * unit

@@ -40,8 +40,10 @@ def test_a_space_that_cannot_be_saved_is_named():
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, 3, 0.1, "text", [1, [2, "a"]], {"net_arch": {"pi": [4], "qf": [5]}}, torch.nn.ELU, torch.optim.SGD]
-    + [NatureCNN, NStepReplayBuffer, {"features_extractor_class": NatureCNN}],
+    [
+        *(None, True, 3, 0.1, "text", [1, [2, "a"]], {"net_arch": {"pi": [4], "qf": [5]}}),
+        *(torch.nn.ELU, torch.optim.SGD, NatureCNN, NStepReplayBuffer, {"features_extractor_class": NatureCNN}),
+    ],
     ids=str,
 )
 def test_values_there_and_back(value):
@@ -54,7 +56,9 @@ def test_numpy_numbers_become_plain_ones():
     assert encode_value({"k": np.int64(3), "lr": np.float32(0.5)}) == {"k": 3, "lr": 0.5}
 
 
-@pytest.mark.parametrize("value", [len, torch.zeros(2), {"class": int}, object], ids=["function", "tensor", "int", "object"])
+@pytest.mark.parametrize(
+    "value", [len, torch.zeros(2), {"class": int}, object], ids=["function", "tensor", "int", "object"]
+)
 def test_what_cannot_be_said_in_json_is_refused(value):
     with pytest.raises(TypeError, match="cannot be saved"):
         encode_value(value)

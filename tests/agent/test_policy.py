@@ -119,11 +119,11 @@ def test_targets_start_as_copies_that_no_optimiser_touches():
 
 def test_training_mode_reaches_the_networks_but_not_their_targets():
     agent = small_agent()
+    networks = (agent.actor, agent.critic, agent.actor_target, agent.critic_target)
     agent.policy.set_training_mode(True)
-    assert agent.actor.training and agent.critic.training
-    assert not (agent.actor_target.training or agent.critic_target.training)
+    assert [network.training for network in networks] == [True, True, False, False]
     agent.explain(np.zeros(2, np.float32))
-    assert not (agent.actor.training or agent.critic.training)
+    assert not any(network.training for network in networks)
 
 
 def test_a_policy_is_not_saved_alone(tmp_path):

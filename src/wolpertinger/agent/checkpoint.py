@@ -91,18 +91,21 @@ def load(
         saved = _decode_settings(config, settings)
         policy = settings.pop("policy", config["policy"])
         observation_space, action_space = (decode_space(config[f"{name}_space"]) for name in ("observation", "action"))
+        counters = {name: config["counters"][name] for name in COUNTERS}
+        n_envs, from_env = config["n_envs"], config["actions"]["from_env"]
     if policy is None:
         raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
     action_set = _restore_actions(config["actions"], files, actions, wrapped)
     agent = cls(policy, wrapped, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
-    agent._actions_from_env = actions is None and config["actions"]["from_env"]
+    agent._actions_from_env = actions is None and from_env
     if wrapped is None:
-        agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, config["n_envs"]
+        agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
     else:
         check_for_correct_spaces(wrapped, observation_space, action_space)
+        if agent._actions_from_env:
+            require_same_actions(action_set, wrapped)
     agent._setup_model()
-    for name in COUNTERS:
-        setattr(agent, name, config["counters"][name])
+    vars(agent).update(counters)
     with _readable("networks.safetensors"):
         agent.policy.load_state_dict(safetensors.torch.load(files["networks.safetensors"]))
     with _readable("optimizers.safetensors"):
@@ -216,15 +219,10 @@ def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: Acti
         )
     with _readable("actions.safetensors"):
         arrays = safetensors.numpy.load(files["actions.safetensors"])
-        restored: ActionSet
         if saved["kind"] == "table":
-            restored = ActionTable(arrays["vectors"], index=saved["index"])
-        else:
-            levels = [arrays[f"levels.{i}"] for i in range(len(arrays))]
-            restored = ActionProduct(levels, space=decode_space(saved["space"]))  # type: ignore[arg-type]
-    if saved["from_env"] and env is not None:
-        require_same_actions(restored, env)
-    return restored
+            return ActionTable(arrays["vectors"], index=saved["index"])
+        levels = [arrays[f"levels.{i}"] for i in range(len(arrays))]
+        return ActionProduct(levels, space=decode_space(saved["space"]))  # type: ignore[arg-type]
 
 
 def _optimizers(agent: "Wolpertinger") -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

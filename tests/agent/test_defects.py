@@ -1,4 +1,4 @@
-"""The eight defects seen in public implementations (`docs` calls them by number), each with a test named after it."""
+"""The eight defects seen in public implementations, each with a test named after it."""
 
 import time
 
@@ -139,5 +139,7 @@ def test_defect_8_action_sets_the_library_did_not_think_of():
     agent = small_agent(env, actions=ActionTable(embeddings), k=5).learn(40)
     why = agent.explain(env.reset(seed=0)[0])
     assert why.proto.shape == (7,)
+    unit = agent.actor.unit(torch.zeros(1, 7))[0]
+    assert len(set(unit.tolist())) == 7  # every dimension has an output of its own
     np.testing.assert_allclose(why.distances, np.linalg.norm(embeddings[why.actions] - why.proto, axis=1), rtol=1e-4)
     assert agent.action_space == spaces.Discrete(30)

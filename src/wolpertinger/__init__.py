@@ -6,6 +6,7 @@ Importing the package registers its Gymnasium environments.
 from wolpertinger import envs
 from wolpertinger.actions import ActionProduct, ActionSet, ActionTable
 from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
+from wolpertinger.envs import discretize
 
 __all__ = [
     "ActionProduct",
@@ -15,5 +16,6 @@ __all__ = [
     "Explanation",
     "Exploration",
     "Wolpertinger",
+    "discretize",
     "envs",
 ]

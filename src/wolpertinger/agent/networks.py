@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet
 
+CANDIDATES_AT_ONCE = 2048  # in a block of re-ranking: 256 numbers wide it is 2 MB and stays in the cache
 LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values start near 0, protos near the middle
 
 
@@ -160,6 +161,14 @@ class Critic(BaseModel):
         unit = self.scale.to_unit(vectors)
         return torch.stack([q(features, unit) for q in self.q_networks])
 
-    def value(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
-        """The least of the critics' values: (batch,) or (batch, k)."""
-        return self(obs, vectors).amin(dim=0)
+    def rank(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
+        """The least of the critics' values of k actions per state (batch, k, dim): (batch, k)."""
+        assert self.features_extractor is not None
+        features = self.extract_features(obs, self.features_extractor)
+        states = max(1, CANDIDATES_AT_ONCE // vectors.shape[1])
+        blocks = zip(features.split(states), vectors.split(states), strict=True)
+        return torch.cat([self._rank_block(*block) for block in blocks])
+
+    def _rank_block(self, features: Tensor, vectors: Tensor) -> Tensor:
+        parts = (self.scale.to_unit(part) for part in vectors.split(CANDIDATES_AT_ONCE, dim=1))
+        return torch.cat([torch.stack([q(features, part) for q in self.q_networks]).amin(dim=0) for part in parts], dim=1)

@@ -129,7 +129,7 @@ class WolpertingerPolicy(BasePolicy):
             candidates = self.nearest(proto)  # (batch, k, ...)
             vectors = self.embed(candidates)  # (batch, k, dim)
         with self.clock("rerank"):
-            q = critic.value(obs, vectors)  # (batch, k)
+            q = critic.rank(obs, vectors)  # (batch, k)
         return Choice(proto, candidates, vectors, q, best=q.argmax(dim=1))
 
     def forward(self, obs: PyTorchObs, deterministic: bool = False) -> Tensor:

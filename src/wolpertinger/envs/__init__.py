@@ -3,11 +3,20 @@
 import gymnasium as gym
 
 from wolpertinger.envs.acceptance import Acceptance
+from wolpertinger.envs.discretize import discretize
 from wolpertinger.envs.recommender import Recommender, RecommenderVector
 from wolpertinger.envs.user_model import Solution, UserModel
 from wolpertinger.envs.vector import GymnasiumVecEnv
 
-__all__ = ["Acceptance", "GymnasiumVecEnv", "Recommender", "RecommenderVector", "Solution", "UserModel"]
+__all__ = [
+    "Acceptance",
+    "GymnasiumVecEnv",
+    "Recommender",
+    "RecommenderVector",
+    "Solution",
+    "UserModel",
+    "discretize",
+]
 
 gym.register(
     "wolpertinger/Recommender-v0",

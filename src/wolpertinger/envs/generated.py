@@ -18,13 +18,13 @@ class Recipe:
     """Dimensions of the taste that decides what is accepted."""
     per_category: int = 80
     """Items in a category. Users of one category move on to another one: no linear map follows them all."""
-    spread: float = 0.8
+    spread: float = 0.5
     """Distance of items to their category's centre, where centres are 1 apart from 0 in each dimension."""
     keeps: float = 1.0
     """How much of their present item's place in its category users want to find again in the next one."""
-    reach: float = 0.45
+    reach: float = 0.35
     """How far in taste, per dimension, an item may be from what the user wants before its chance falls off."""
-    luck: tuple[float, float] = (6.0, 2.0)
+    luck: tuple[float, float] = (12.0, 4.0)
     """Beta distribution of a factor of each pair's own that no vector shows."""
     relevant: int = 40
     """Items that a user might accept at all beyond the base rate."""
@@ -40,7 +40,7 @@ class Recipe:
     """Share of states with one particular item, rarely used elsewhere (the paper's second irregularity)."""
     reward_spread: float = 0.3
     """Standard deviation of the rewards' logarithm; their median is 1."""
-    blur: float = 0.25
+    blur: float = 0.2
     """Noise on the vectors relative to the taste they show: they carry the structure only in part."""
 
 

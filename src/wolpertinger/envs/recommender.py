@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from inspect import signature
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -32,8 +33,12 @@ class Task:
         self.observation_space = spaces.Box(self.actions.low, self.actions.high, dtype=np.float32)
         self._guided: Ids | None = None
 
-    def observe(self, states: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        return self.actions.embed(states)
+    def observe(self, states: int | Ids) -> npt.NDArray[np.float32]:
+        """The vectors of states, which are known to be items: a copy, without the checks of `actions.embed`."""
+        return self.actions.vectors.take(states, axis=0)
+
+    def refuse(self, actions: Any) -> NoReturn:
+        raise ValueError(f"action {actions} is no item: give integers from 0 to {self.model.n - 1}")
 
     @property
     def guided(self) -> Ids:
@@ -92,6 +97,8 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         return self.task.observe(self.state), {"item": self.state}
 
     def step(self, action: np.int64) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        if not 0 <= action < self.model.n:
+            self.task.refuse(action)
         accepted = bool(self.np_random.random() < self.model.acceptance.at(self.state, action))
         self.state = int(action) if accepted else int(self.np_random.integers(self.actions.n))
         reward = float(self.model.rewards[action]) if accepted else 0.0
@@ -124,22 +131,49 @@ class RecommenderVector(VectorEnv):
         if isinstance(seed, list):
             seed = seed[0]  # one generator serves all users
         super().reset(seed=seed)
-        self.states = self.np_random.integers(self.actions.n, size=self.num_envs)
+        self.states = self.model.start(self.num_envs, self.np_random)
         return self.task.observe(self.states), {"item": self.states}
 
     def step(self, actions: Ids) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        actions = self._check(np.asarray(actions))
         states, rewards, ended = self.model.respond(self.states, actions, self.np_random)
-        info: dict[str, Any] = {}
-        if ended.any():
-            info = {"final_obs": self.task.observe(states), "_final_obs": ended}
-            states[ended] = self.np_random.integers(self.actions.n, size=int(ended.sum()))
+        obs = self.task.observe(states)
+        info: dict[str, Any] = {"item": states}
+        over = ended.nonzero()[0]
+        if over.size:
+            info["final_obs"], info["_final_obs"] = obs, ended
+            states[over] = self.model.start(over.size, self.np_random)
+            obs = self.task.observe(states)
         self.states = states
-        info["item"] = states
-        return self.task.observe(states), rewards, ended, np.zeros(self.num_envs, dtype=np.bool_), info
+        return obs, rewards, ended, np.zeros(self.num_envs, dtype=np.bool_), info
+
+    def _check(self, actions: npt.NDArray[Any]) -> Ids:
+        """One item per user, as int64. Seen as unsigned, a negative number is too large: one pass finds both."""
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions of shape {actions.shape}, {actions.dtype}: give one item, an integer, per user, "
+                f"shape ({self.num_envs},)"
+            )
+        actions = actions.astype(np.int64, copy=False)
+        if actions.view(np.uint64).max() >= self.model.n:
+            self.task.refuse(actions[(actions < 0) | (actions >= self.model.n)][0])
+        return actions
 
     def guided_actions(self) -> Ids:
         """Items that are likely good for each user's current state (num_envs, guided)."""
         return self.task.guided[self.states]
+
+
+def make(*, guided: int = 30, **catalogue: Any) -> Recommender:
+    """Entry point of `wolpertinger/Recommender-v0`; the options beside `guided` are those of `load_catalogue`."""
+    env = Recommender.__new__(Recommender)
+    env._set_task(_shared_task(guided, _every_option(catalogue)))
+    return env
+
+
+def make_vector(num_envs: int = 1, *, guided: int = 30, **catalogue: Any) -> RecommenderVector:
+    """Entry point of `gymnasium.make_vec("wolpertinger/Recommender-v0", num_envs=...)`."""
+    return RecommenderVector(_shared_task(guided, _every_option(catalogue)), num_envs)
 
 
 @lru_cache(maxsize=4)
@@ -148,13 +182,11 @@ def _shared_task(guided: int, options: tuple[tuple[str, Any], ...]) -> Task:
     return Task(load_catalogue(**dict(options)), guided)
 
 
-def make(*, guided: int = 30, **catalogue: Any) -> Recommender:
-    """Entry point of `wolpertinger/Recommender-v0`; the options beside `guided` are those of `load_catalogue`."""
-    env = Recommender.__new__(Recommender)
-    env._set_task(_shared_task(guided, tuple(sorted(catalogue.items()))))
-    return env
-
-
-def make_vector(num_envs: int = 1, *, guided: int = 30, **catalogue: Any) -> RecommenderVector:
-    """Entry point of `gymnasium.make_vec("wolpertinger/Recommender-v0", num_envs=...)`."""
-    return RecommenderVector(_shared_task(guided, tuple(sorted(catalogue.items()))), num_envs)
+def _every_option(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The options of a catalogue, those left out included: a default that is spelled out is the same task."""
+    known = {name: option.default for name, option in signature(load_catalogue).parameters.items()}
+    if unknown := given.keys() - known:
+        raise TypeError(
+            f"unknown option {', '.join(sorted(unknown))}: the recommender takes guided, {', '.join(known)}"
+        )
+    return tuple({**known, **given}.items())

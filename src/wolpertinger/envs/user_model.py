@@ -26,7 +26,7 @@ class Solution:
 
 
 class UserModel:
-    """A user at item i accepts item j with chance W[i, j]: moves to j and pays r_j; otherwise moves to a random item."""
+    """A user at item i accepts item j with chance W[i, j]: moves to j and pays r_j. Else the user moves to any item."""
 
     def __init__(self, acceptance: Acceptance, rewards: npt.ArrayLike) -> None:
         self.acceptance = acceptance
@@ -34,16 +34,22 @@ class UserModel:
         self.rewards = np.asarray(rewards, dtype=np.float64)
         if self.rewards.shape != (self.n,):
             raise ValueError(f"rewards has shape {self.rewards.shape}: give one for each of the {self.n} items")
-        if not (np.isfinite(self.rewards).all() and (self.rewards >= 0).all()):
-            raise ValueError(f"rewards go down to {np.nanmin(self.rewards):.4g}: give finite numbers of at least 0")
+        wrong = ~(np.isfinite(self.rewards) & (self.rewards >= 0))
+        if wrong.any():
+            first = int(wrong.argmax())
+            raise ValueError(f"item {first} has the reward {self.rewards[first]}: give finite numbers of at least 0")
 
     def respond(self, states: Ids, items: Ids, rng: np.random.Generator) -> tuple[Ids, Array, npt.NDArray[np.bool_]]:
         """Sample the users' reactions to `items`: next states, rewards, and whose session ended."""
-        chance, patience = rng.random((2, states.size))
+        chance, patience, wander = rng.random((3, states.size))
         accepted = chance < self.acceptance.at(states, items)
-        next_states = np.where(accepted, items, rng.integers(self.n, size=states.size))
+        next_states = np.where(accepted, items, (wander * self.n).astype(np.int64))
         ended = patience >= np.where(accepted, STAY_ACCEPTED, STAY_REFUSED)
-        return next_states, np.where(accepted, self.rewards[items], 0.0), ended
+        return next_states, accepted * self.rewards.take(items), ended
+
+    def start(self, size: int, rng: np.random.Generator) -> Ids:
+        """Items that new users start at: any, with the same chance."""
+        return (rng.random(size) * self.n).astype(np.int64)
 
     @cached_property
     def optimum(self) -> Solution:
@@ -72,8 +78,11 @@ class UserModel:
         )
 
     def _evaluate_chances(self, policy: sp.csr_array) -> Array:
-        if policy.shape != (self.n, self.n) or not np.allclose(policy.sum(axis=1), 1):
-            raise ValueError(f"policy of shape {policy.shape}: give ({self.n}, {self.n}) with rows that sum to 1")
+        fits = policy.shape == (self.n, self.n)
+        if not fits or policy.min() < 0 or not np.allclose(policy.sum(axis=1), 1):
+            raise ValueError(
+                f"policy of shape {policy.shape}: give ({self.n}, {self.n}), chances in rows that sum to 1"
+            )
         pairs = policy.tocoo()
         accepted = sp.csr_array(
             (pairs.data * self.acceptance.at(pairs.row, pairs.col), (pairs.row, pairs.col)), shape=policy.shape

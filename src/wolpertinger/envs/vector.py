@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
@@ -25,7 +25,7 @@ class GymnasiumVecEnv(VecEnv):
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     def reset(self) -> VecEnvObs:
-        seeds = None if self._seeds[0] is None else list(self._seeds)
+        seeds: Any = None if self._seeds[0] is None else list(self._seeds)
         obs, _ = self.env.reset(seed=seeds, options=self._options[0] or None)
         self._reset_seeds()
         self._reset_options()
@@ -38,26 +38,40 @@ class GymnasiumVecEnv(VecEnv):
         obs, rewards, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for i in np.flatnonzero(done):
-            # A time-out is not a terminal state: the target must look beyond it.
-            infos[i] = {
-                "terminal_observation": info["final_obs"][i],
-                "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
-            }
+        over = done.nonzero()[0]
+        if over.size:
+            timed_out = (truncated & ~terminated)[over].tolist()  # no terminal state: the target must look beyond it
+            for i, last, cut in zip(over.tolist(), info["final_obs"][over], timed_out, strict=True):
+                infos[i] = {"terminal_observation": last, "TimeLimit.truncated": cut}
         return obs, np.asarray(rewards, dtype=np.float32), done, infos
 
     def close(self) -> None:
         self.env.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        return [getattr(self.env.unwrapped, attr_name)] * len(self._indices(indices))
+        """An attribute that all users share, or that of each of Gymnasium's separate environments."""
+        places, env = self._indices(indices), self.env.unwrapped
+        if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
+            answers = env.get_attr(attr_name)
+            return [answers[i] for i in places]
+        return [getattr(env, attr_name)] * len(places)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        setattr(self.env.unwrapped, attr_name, value)
+        if len(self._indices(indices)) != self.num_envs:
+            raise ValueError(f"indices={indices!r}: an attribute is set for all {self.num_envs} users or for none")
+        env = self.env.unwrapped
+        if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
+            env.set_attr(attr_name, [value] * self.num_envs)
+        else:
+            setattr(env, attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """Call a method that answers for all users at once, and return the answers of those asked for."""
-        answers = getattr(self.env.unwrapped, method_name)(*args, **kwargs)
+        env = self.env.unwrapped
+        if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
+            answers = env.call(method_name, *args, **kwargs)
+        else:
+            answers = getattr(env, method_name)(*args, **kwargs)
         return [answers[i] for i in self._indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:

@@ -1,0 +1,65 @@
+"""What every benchmark needs: interleaved rounds, and a result file that says how it was made."""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("numpy", "gymnasium", "stable-baselines3", "torch")
+
+
+def time_rounds(contenders: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, list[float]]:
+    """Seconds per unit of work of each contender, once per round, in turn: what else the machine does hits all alike.
+
+    A contender does some work and returns how many units it was.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, work in contenders.items():
+            start = time.perf_counter()
+            units = work()
+            seconds[name].append((time.perf_counter() - start) / units)
+    return seconds
+
+
+def summarise(samples: list[float]) -> dict[str, float]:
+    """Median and quartiles."""
+    low, median, high = statistics.quantiles(samples, n=4)
+    return {"median": median, "lower_quartile": low, "upper_quartile": high}
+
+
+def write_result(module: str, result: Mapping[str, Any]) -> Path:
+    """Write the result with the command, the versions and the machine to `results/`."""
+    path = RESULTS / f"{module}.json"
+    path.parent.mkdir(exist_ok=True)
+    made_by = {"command": f"python -m benchmarks.{module}", **environment()}
+    path.write_text(json.dumps({**made_by, **result}, indent=2) + "\n")
+    return path
+
+
+def environment() -> dict[str, Any]:
+    """The versions and the machine that a result depends on."""
+    return {"versions": _versions(), "machine": _machine()}
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+
+
+def _machine() -> dict[str, Any]:
+    return {"cores": os.cpu_count(), "cpu": _cpu_name(), "load_at_end": [round(load, 2) for load in os.getloadavg()]}
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

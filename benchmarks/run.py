@@ -1,0 +1,15 @@
+"""Run every benchmark in turn: `python -m benchmarks.run`."""
+
+import importlib
+
+BENCHMARKS = ("recommender_env",)
+
+
+def main() -> None:
+    for name in BENCHMARKS:
+        print(f"== {name}")
+        importlib.import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,7 @@ def test_the_public_names_are_these():
         "Explanation",
         "Exploration",
         "Wolpertinger",
+        "discretize",
         "envs",
     ]
     assert all(hasattr(wolpertinger, name) for name in wolpertinger.__all__)

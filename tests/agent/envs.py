@@ -141,7 +141,7 @@ def all_actions(actions):
 
 def value(critic, state, vector):
     """Q of one single pair."""
-    return critic.value(state[None], torch.as_tensor(np.asarray(vector))[None]).item()
+    return critic(state[None], torch.as_tensor(np.asarray(vector))[None]).min().item()
 
 
 def best_of(critic, state, actions, candidates):

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from wolpertinger import ActionTable
+from wolpertinger.agent import networks
 
 from .envs import TargetEnv, scramble_all, small_agent
 
@@ -36,7 +37,15 @@ def test_many_candidates_are_valued_as_if_each_came_alone(agent):
         for j in range(4):
             alone = agent.critic(obs[i : i + 1], vectors[i, j][None])
             torch.testing.assert_close(together[:, i, j], alone[:, 0], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(agent.critic.value(obs, vectors), together.min(dim=0).values)
+    torch.testing.assert_close(agent.critic.rank(obs, vectors), together.min(dim=0).values)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 4, 9, 100])
+def test_ranking_in_blocks_is_ranking_all_at_once(agent, monkeypatch, at_once):
+    monkeypatch.setattr(networks, "CANDIDATES_AT_ONCE", at_once)
+    obs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    vectors = torch.as_tensor(VECTORS, dtype=torch.float32) + torch.arange(5).view(5, 1, 1)
+    torch.testing.assert_close(agent.critic.rank(obs, vectors), agent.critic(obs, vectors).amin(dim=0))
 
 
 def test_the_first_layer_is_one_layer_over_state_and_action_side_by_side():

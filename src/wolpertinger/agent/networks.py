@@ -166,9 +166,10 @@ class Critic(BaseModel):
         assert self.features_extractor is not None
         features = self.extract_features(obs, self.features_extractor)
         states = max(1, CANDIDATES_AT_ONCE // vectors.shape[1])
-        blocks = zip(features.split(states), vectors.split(states), strict=True)
+        blocks = zip(torch.split(features, states), torch.split(vectors, states), strict=True)
         return torch.cat([self._rank_block(*block) for block in blocks])
 
     def _rank_block(self, features: Tensor, vectors: Tensor) -> Tensor:
-        parts = (self.scale.to_unit(part) for part in vectors.split(CANDIDATES_AT_ONCE, dim=1))
-        return torch.cat([torch.stack([q(features, part) for q in self.q_networks]).amin(dim=0) for part in parts], dim=1)
+        parts = (self.scale.to_unit(part) for part in torch.split(vectors, CANDIDATES_AT_ONCE, dim=1))
+        least = [torch.stack([q(features, part) for q in self.q_networks]).amin(dim=0) for part in parts]
+        return torch.cat(least, dim=1)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
+from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
@@ -21,7 +22,7 @@ from wolpertinger.actions import ActionSet, resolve_k
 from wolpertinger.agent import checkpoint
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
-from wolpertinger.agent.match import match_actions, require_discrete
+from wolpertinger.agent.match import match_actions, require_discrete, require_same_actions
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.policy import CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.envs.vector import GymnasiumVecEnv
@@ -94,7 +95,7 @@ class Wolpertinger(OffPolicyAlgorithm):
     ) -> None:
         super().__init__(
             policy,
-            env,  # type: ignore[arg-type] - `_wrap_env` below takes Gymnasium vector environments too
+            env,  # type: ignore[arg-type]  # `_wrap_env` below takes Gymnasium vector environments too
             learning_rate,
             buffer_size,
             learning_starts,
@@ -116,6 +117,8 @@ class Wolpertinger(OffPolicyAlgorithm):
             seed=seed,
             sde_support=False,
         )
+        if env is None and _init_setup_model:
+            raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
         if critic_loss not in LOSSES:
             raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
         self.critic_loss = critic_loss
@@ -123,27 +126,40 @@ class Wolpertinger(OffPolicyAlgorithm):
         self.actor_learning_rate = actor_learning_rate
         self.anchor = anchor
         self.max_grad_norm = max_grad_norm
-        self.actions = actions  # type: ignore[assignment]
+        self.actions: ActionSet = actions  # type: ignore[assignment]  # `_setup_model` fills in None
+        self._actions_from_env = actions is None
         self._k = k
         if _init_setup_model:
             self._setup_model()
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        env = maybe_make_env(env, verbose)
         if isinstance(env, gym.vector.VectorEnv):
             env = VecMonitor(GymnasiumVecEnv(env))
         require_discrete(env.action_space)
         return OffPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def _setup_model(self) -> None:
-        self.actions: ActionSet = match_actions(self.actions, self.action_space, self.env, self.exploration)
+        self.actions = match_actions(self.actions, self.action_space, self.env, self.exploration)
         k = min(DEFAULT_K, self.actions.n) if self._k is None else self._k
         self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": resolve_k(k, self.actions.n)}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
-        self.explorer = Explorer(self.exploration, self.action_space, self.seed)
         self.diagnostics = Diagnostics()
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        super().set_random_seed(seed)
+        self.explorer = Explorer(self.exploration, self.action_space, seed)
+
+    def set_env(self, env: Any, force_reset: bool = True) -> None:
+        """Train in another environment from now on: one with the same spaces and the same actions."""
+        wrapped = self._wrap_env(env, self.verbose)
+        match_actions(self.actions, wrapped.action_space, wrapped, self.exploration)
+        if self._actions_from_env:
+            require_same_actions(self.actions, wrapped)
+        super().set_env(wrapped, force_reset)
 
     @property
     def k(self) -> int:
@@ -169,7 +185,7 @@ class Wolpertinger(OffPolicyAlgorithm):
         obs, next_obs = batch.observations, batch.next_observations
         rewards, going_on = batch.rewards.squeeze(1), 1 - batch.dones.squeeze(1)  # time-outs are not "done" here
         discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
-        executed = self.policy.embed(batch.actions.reshape(batch_size, *self.action_space.shape))  # (batch, dim)
+        executed = self.policy.embed(batch.actions.reshape(len(rewards), *(self.action_space.shape or ())))
 
         # Line 13: the target action comes from the full policy, with target actor and target critic.
         choice = self.policy.choose(next_obs, self.actor_target(next_obs), self.critic_target)
@@ -187,17 +203,22 @@ class Wolpertinger(OffPolicyAlgorithm):
         self._minimise(actor_loss, self.actor)
 
         # Line 16.
-        polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
-        polyak_update(self.actor.parameters(), self.actor_target.parameters(), self.tau)
+        self._follow(self.critic, self.critic_target)
+        self._follow(self.actor, self.actor_target)
         self._n_updates += 1
         self.diagnostics.add(critic_loss=critic_loss.detach(), actor_loss=actor_loss.detach())
 
     def _minimise(self, loss: torch.Tensor, network: Actor | Critic) -> None:
         network.optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         if self.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(network.parameters(), self.max_grad_norm)
         network.optimizer.step()
+
+    def _follow(self, network: Actor | Critic, target: Actor | Critic) -> None:
+        polyak_update(network.parameters(), target.parameters(), self.tau)
+        for statistic, copy in zip(network.buffers(), target.buffers(), strict=True):  # of batch normalisation
+            copy.copy_(statistic)
 
     def _update_learning_rates(self) -> None:
         self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
@@ -211,7 +232,7 @@ class Wolpertinger(OffPolicyAlgorithm):
         if self.num_timesteps < learning_starts:
             actions, epsilon = self.explorer.random(n_envs), 1.0
         else:
-            progress = 1 - self._current_progress_remaining
+            progress = self.num_timesteps / max(1, self._total_timesteps)
             actions, epsilon = self._explore_near_policy(progress), self.explorer.epsilon(progress)
         executed = self.explorer.replace(actions, epsilon, self._offered)
         return executed, executed
@@ -249,6 +270,8 @@ class Wolpertinger(OffPolicyAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
+        if reset_num_timesteps:  # a new episode begins in every environment
+            self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))
         return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
 
     def explain(self, observation: npt.NDArray | dict[str, npt.NDArray]) -> Explanation:

@@ -5,13 +5,17 @@ import io
 import json
 import os
 import pathlib
-import tempfile
+import secrets
+import struct
 import zipfile
 from typing import Any, BinaryIO, cast
 
 MANIFEST = "manifest.json"
 VERSION = 1
 LARGEST_MANIFEST = 1 << 20  # bytes; read before anything in the file is trusted
+
+# What reading a zip with wrong bytes in it may raise.
+DAMAGE = (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OverflowError, OSError, struct.error)
 
 Target = str | pathlib.Path | io.BufferedIOBase
 
@@ -27,9 +31,9 @@ def write(target: Target, kind: str, files: dict[str, bytes]) -> None:
         return
     path = pathlib.Path(target)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:  # not mkstemp: its files are for one user's eyes only
             _write_zip(file, kind, files)
             file.flush()
             os.fsync(file.fileno())
@@ -39,7 +43,7 @@ def write(target: Target, kind: str, files: dict[str, bytes]) -> None:
             error.errno, f"could not save to {path}, what was there is untouched: {error.strerror}"
         ) from error
     finally:
-        pathlib.Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
@@ -63,11 +67,19 @@ def _sync_folder(folder: pathlib.Path) -> None:
 
 def read(source: Target, kind: str) -> dict[str, bytes]:
     """The files of an archive of this kind, each checked against the manifest. Nothing is unpacked to the disk."""
-    name = str(source) if isinstance(source, str | pathlib.Path) else "the given file"
+    if isinstance(source, str | pathlib.Path):
+        with pathlib.Path(source).open("rb") as file:  # a missing file is just missing, not damaged
+            return _read(file, kind, str(source))
+    return _read(cast(BinaryIO, source), kind, "the given file")
+
+
+def _read(file: BinaryIO, kind: str, name: str) -> dict[str, bytes]:
     try:
-        with zipfile.ZipFile(source) as archive:  # type: ignore[arg-type] - any seekable binary file will do
+        with zipfile.ZipFile(file) as archive:
             return _read_zip(archive, kind, name)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except CheckpointError:
+        raise
+    except DAMAGE as error:
         raise CheckpointError(f"{name} is damaged or not a checkpoint: {error}") from error
 
 
@@ -94,10 +106,12 @@ def _read_manifest(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -
         raise CheckpointError(f"{name} has a manifest of {info.file_size} bytes: {LARGEST_MANIFEST} at most are read")
     try:
         manifest = json.loads(archive.read(info))
-        assert manifest.keys() == {"kind", "version", "files"}
-        assert all(facts.keys() == {"sha256", "bytes"} for facts in manifest["files"].values())
-    except (ValueError, AttributeError, AssertionError) as error:
-        raise CheckpointError(f"{name} has a manifest that cannot be read") from error
+        right = manifest.keys() == {"kind", "version", "files"}
+        right = right and all(facts.keys() == {"sha256", "bytes"} for facts in manifest["files"].values())
+    except (ValueError, AttributeError):
+        right = False
+    if not right:
+        raise CheckpointError(f"{name} has a manifest that cannot be read")
     return manifest
 
 

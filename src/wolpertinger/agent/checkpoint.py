@@ -3,7 +3,8 @@
 import json
 import pathlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ import numpy as np
 import safetensors.numpy
 import safetensors.torch
 import torch
+from gymnasium import spaces
 from safetensors import SafetensorError
-from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.utils import check_for_correct_spaces
 
 from wolpertinger.actions import ActionProduct, ActionSet, ActionTable
@@ -21,6 +23,7 @@ from wolpertinger.agent import archive
 from wolpertinger.agent.archive import CheckpointError
 from wolpertinger.agent.encoding import decode_space, decode_value, encode_space, encode_value
 from wolpertinger.agent.exploration import Exploration
+from wolpertinger.agent.match import offered_actions, require_same_actions
 
 if TYPE_CHECKING:
     from wolpertinger.agent.algorithm import Wolpertinger
@@ -39,19 +42,23 @@ BUFFER_ARRAYS = ("observations", "next_observations", "actions", "rewards", "don
 def save(
     agent: "Wolpertinger", target: archive.Target, *, exclude: Iterable[str] | None, include: Iterable[str] | None
 ) -> None:
-    """Write everything that `load` needs. The action set is part of it unless excluded, the replay buffer if included."""
+    """Write everything that `load` needs: with the action set unless excluded, with the replay buffer if included."""
     excluded, included = set(exclude or ()), set(include or ())
     if unknown := (excluded | included) - set(OPTIONAL):
         raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude and include take {', '.join(OPTIONAL)}")
     described, vectors = ({"kind": "given"}, {}) if "actions" in excluded else _describe_actions(agent.actions)
     config = {
         "policy": next((name for name, found in agent.policy_aliases.items() if found is agent.policy_class), None),
-        "settings": _settings(agent),
+        **_settings(agent),
         "observation_space": encode_space(agent.observation_space),
         "action_space": encode_space(agent.action_space),
         "n_envs": agent.n_envs,
         "counters": {name: getattr(agent, name) for name in COUNTERS},
-        "actions": {**described, "sha256": getattr(agent.actions, "sha256", None)},
+        "actions": {
+            **described,
+            "sha256": getattr(agent.actions, "sha256", None),
+            "from_env": agent._actions_from_env,
+        },
         "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")},
     }
     optimizer_groups, optimizer_state = _optimizers(agent)
@@ -78,30 +85,45 @@ def load(
 ) -> Any:
     """Build the agent anew from its settings and put the saved numbers in place."""
     files = archive.read(_existing(source), KIND)
-    config = json.loads(files["config.json"])
     wrapped = None if env is None else cls._wrap_env(env)
-    saved = _decode_settings(config["settings"], settings)
-    policy = settings.pop("policy", config["policy"])
+    with _readable("config.json"):
+        config = json.loads(files["config.json"])
+        saved = _decode_settings(config, settings)
+        policy = settings.pop("policy", config["policy"])
+        observation_space, action_space = (decode_space(config[f"{name}_space"]) for name in ("observation", "action"))
+        counters = {name: config["counters"][name] for name in COUNTERS}
+        n_envs, from_env = config["n_envs"], config["actions"]["from_env"]
     if policy is None:
         raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
     action_set = _restore_actions(config["actions"], files, actions, wrapped)
     agent = cls(policy, wrapped, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
-    observation_space, action_space = decode_space(config["observation_space"]), decode_space(config["action_space"])
+    agent._actions_from_env = actions is None and from_env
     if wrapped is None:
-        agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, config["n_envs"]
+        agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
     else:
         check_for_correct_spaces(wrapped, observation_space, action_space)
+        if agent._actions_from_env:
+            require_same_actions(action_set, wrapped)
     agent._setup_model()
-    for name, value in config["counters"].items():
-        setattr(agent, name, value)
-    try:
+    vars(agent).update(counters)
+    with _readable("networks.safetensors"):
         agent.policy.load_state_dict(safetensors.torch.load(files["networks.safetensors"]))
-    except (RuntimeError, SafetensorError) as error:
-        raise CheckpointError(f"the saved networks do not fit the settings: {error}") from error
-    _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files["optimizers.safetensors"]))
+    with _readable("optimizers.safetensors"):
+        _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files["optimizers.safetensors"]))
     if "replay_buffer.json" in files:
         _restore_buffer(agent.replay_buffer, files)
     return agent
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Whatever is wrong with the content of a file, its name comes with it."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"{name} in the file does not fit: {type(error).__name__}: {error}") from error
 
 
 def save_buffer(buffer: ReplayBuffer, target: archive.Target) -> None:
@@ -122,46 +144,50 @@ def _with_suffix(target: archive.Target) -> archive.Target:
 
 
 def _existing(source: archive.Target) -> archive.Target:
-    if isinstance(source, str | pathlib.Path) and not pathlib.Path(source).exists():
+    if isinstance(source, str | pathlib.Path) and not pathlib.Path(source).is_file():
         return _with_suffix(source)
     return source
 
 
 def _settings(agent: "Wolpertinger") -> dict[str, Any]:
+    """The constructor's arguments, as far as JSON can say them, and the names of those that `load` must ask for."""
     values = {name: getattr(agent, name) for name in SETTINGS}
     values["k"] = agent._k
     values["exploration"] = asdict(agent.exploration)
     values["train_freq"] = [agent.train_freq.frequency, agent.train_freq.unit.value]  # type: ignore[union-attr]
     values["stats_window_size"] = agent._stats_window_size
     values["policy_kwargs"] = {name: v for name, v in agent.policy_kwargs.items() if name not in ("actions", "k")}
-    values["replay_buffer_class"] = None if type(agent.replay_buffer) in _standard_buffers() else "custom"
+    if agent.replay_buffer_class is _usual_buffer(agent):  # which Stable-Baselines3 chooses, with these arguments
+        values["replay_buffer_class"] = None
+        values["replay_buffer_kwargs"] = {
+            name: v for name, v in agent.replay_buffer_kwargs.items() if name not in ("n_steps", "gamma")
+        }
     if callable(agent.learning_rate):
         values["learning_rate"] = agent.lr_schedule(agent._current_progress_remaining)
         warnings.warn(
-            f"the learning rate's schedule is a function and cannot be saved: its value now, {values['learning_rate']}, "
-            "is; give learning_rate= to load",
+            "the learning rate's schedule is a function and cannot be saved: "
+            f"its value now, {values['learning_rate']}, is; give learning_rate= to load",
             stacklevel=4,
         )
-    encoded = {}
+    encoded, unsaved = {}, []
     for name, value in values.items():
         try:
             encoded[name] = encode_value(value)
         except TypeError:
-            encoded[name] = "custom"  # `load` asks for it by name
-    return encoded
+            unsaved.append(name)
+    return {"settings": encoded, "unsaved_settings": unsaved}
 
 
-def _standard_buffers() -> tuple[type, ...]:
-    from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer
+def _usual_buffer(agent: "Wolpertinger") -> type[ReplayBuffer]:
+    if isinstance(agent.observation_space, spaces.Dict):
+        return DictReplayBuffer
+    return NStepReplayBuffer if agent.n_steps > 1 else ReplayBuffer
 
-    return (ReplayBuffer, DictReplayBuffer, NStepReplayBuffer)
 
-
-def _decode_settings(encoded: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    missing = [name for name, value in encoded.items() if value == "custom" and name not in given]
-    if missing:
+def _decode_settings(config: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    if missing := [name for name in config["unsaved_settings"] if name not in given]:
         raise CheckpointError(f"the agent was saved with {', '.join(missing)} of the user's own: give it to load again")
-    settings = {name: decode_value(value) for name, value in encoded.items() if value != "custom"}
+    settings = {name: decode_value(value) for name, value in config["settings"].items()}
     settings["exploration"] = Exploration(**settings["exploration"])
     settings["train_freq"] = tuple(settings["train_freq"])
     return settings
@@ -178,8 +204,8 @@ def _describe_actions(actions: ActionSet) -> tuple[dict[str, Any], dict[str, np.
 
 def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: ActionSet | None, env: Any) -> ActionSet:
     """The set that the user gives, else the stored one, else the environment's; its hash must be the saved one."""
-    if given is None and saved["kind"] == "given" and env is not None and env.has_attr("actions"):
-        given = env.get_attr("actions", indices=0)[0]
+    if given is None and saved["kind"] == "given":
+        given = offered_actions(env)
     if given is not None:
         found = getattr(given, "sha256", None)
         if saved["sha256"] is not None and found != saved["sha256"]:
@@ -191,15 +217,18 @@ def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: Acti
         raise CheckpointError(
             f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load"
         )
-    arrays = safetensors.numpy.load(files["actions.safetensors"])
-    if saved["kind"] == "table":
-        return ActionTable(arrays["vectors"], index=saved["index"])
-    return ActionProduct([arrays[f"levels.{i}"] for i in range(len(arrays))], space=decode_space(saved["space"]))  # type: ignore[arg-type]
+    with _readable("actions.safetensors"):
+        arrays = safetensors.numpy.load(files["actions.safetensors"])
+        if saved["kind"] == "table":
+            return ActionTable(arrays["vectors"], index=saved["index"])
+        levels = [arrays[f"levels.{i}"] for i in range(len(arrays))]
+        return ActionProduct(levels, space=decode_space(saved["space"]))  # type: ignore[arg-type]
 
 
 def _optimizers(agent: "Wolpertinger") -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Both optimisers' settings, and their moments as named tensors."""
-    groups, tensors = {}, {}
+    groups: dict[str, Any] = {}
+    tensors: dict[str, torch.Tensor] = {}
     for network in ("actor", "critic"):
         state = getattr(agent, network).optimizer.state_dict()
         groups[network] = encode_value(state["param_groups"])
@@ -223,8 +252,8 @@ def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
-    """The filled part of a replay buffer."""
-    filled = buffer.buffer_size if buffer.full else buffer.pos
+    """The filled part of a replay buffer, and one row more: there may be the last step's next observation."""
+    filled = buffer.buffer_size if buffer.full else buffer.pos + 1
     facts = {"pos": buffer.pos, "full": buffer.full, "buffer_size": buffer.buffer_size, "n_envs": buffer.n_envs}
     arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in _buffer_arrays(buffer).items()}
     return {
@@ -234,19 +263,24 @@ def _buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
 
 
 def _restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:
-    facts = json.loads(files["replay_buffer.json"])
+    with _readable("replay_buffer.json"):
+        facts = json.loads(files["replay_buffer.json"])
+        saved = safetensors.numpy.load(files["replay_buffer.safetensors"])
+        position, full = int(facts["pos"]), bool(facts["full"])
     if (facts["buffer_size"], facts["n_envs"]) != (buffer.buffer_size, buffer.n_envs):
         raise CheckpointError(
             f"the replay buffer was saved with {facts['buffer_size']} steps of {facts['n_envs']} environments, "
             f"this agent's has {buffer.buffer_size} of {buffer.n_envs}"
         )
-    saved = safetensors.numpy.load(files["replay_buffer.safetensors"])
     own = _buffer_arrays(buffer)
-    if saved.keys() != own.keys():
-        raise CheckpointError(f"the replay buffer holds {sorted(saved)}, this agent's {sorted(own)}")
+    filled = buffer.buffer_size if full else position + 1
+    expected = {name: (array.dtype, (filled, *array.shape[1:])) for name, array in own.items()}
+    found = {name: (array.dtype, array.shape) for name, array in saved.items()}
+    if found != expected or not 0 <= position < buffer.buffer_size:
+        raise CheckpointError(f"the replay buffer holds {found}, this agent's {expected}")
     for name, array in saved.items():
-        own[name][: len(array)] = array
-    buffer.pos, buffer.full = facts["pos"], facts["full"]
+        own[name][:filled] = array
+    buffer.pos, buffer.full = position, full
 
 
 def _buffer_arrays(buffer: ReplayBuffer) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
-from stable_baselines3.common import torch_layers
+from stable_baselines3.common import buffers, torch_layers
 
 # Classes that a checkpoint may name. Anything else must be given to `load` by the user.
 KNOWN_CLASSES = {
@@ -15,6 +15,7 @@ KNOWN_CLASSES = {
         ("torch.nn", torch.nn, torch.nn.Module),
         ("torch.optim", torch.optim, torch.optim.Optimizer),
         ("stable_baselines3", torch_layers, torch_layers.BaseFeaturesExtractor),
+        ("stable_baselines3", buffers, buffers.ReplayBuffer),
     )
     for name, found in vars(module).items()
     if isinstance(found, type) and issubclass(found, base)
@@ -53,9 +54,10 @@ def encode_space(space: spaces.Space) -> dict[str, Any]:
             bounds = {"low": _encode_array(space.low), "high": _encode_array(space.high)}
             return {"space": "Box", "shape": list(space.shape), "dtype": str(space.dtype), **bounds}
         case spaces.Discrete():
-            return {"space": "Discrete", "n": int(space.n)}
+            return {"space": "Discrete", "n": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
         case spaces.MultiDiscrete():
-            return {"space": "MultiDiscrete", "nvec": space.nvec.tolist()}
+            lists = {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
+            return {"space": "MultiDiscrete", **lists, "dtype": str(space.dtype)}
         case spaces.MultiBinary():
             return {"space": "MultiBinary", "n": encode_value(space.n)}
         case spaces.Dict():
@@ -70,9 +72,10 @@ def decode_space(encoded: dict[str, Any]) -> spaces.Space:
             low, high = (_decode_array(encoded[bound], shape, dtype) for bound in ("low", "high"))
             return spaces.Box(low, high, shape, dtype.type)
         case "Discrete":
-            return spaces.Discrete(encoded["n"])
+            return spaces.Discrete(encoded["n"], start=encoded["start"], dtype=np.dtype(encoded["dtype"]).type)
         case "MultiDiscrete":
-            return spaces.MultiDiscrete(encoded["nvec"])
+            dtype = np.dtype(encoded["dtype"])
+            return spaces.MultiDiscrete(encoded["nvec"], dtype=dtype.type, start=encoded["start"])
         case "MultiBinary":
             return spaces.MultiBinary(encoded["n"])
         case "Dict":

@@ -101,5 +101,6 @@ class Explorer:
         guided = places[draws[1, places] < self.spec.guided]
         if guided.size:
             for place, subset in zip(guided, offered(guided), strict=True):
-                actions[place] = subset[self.rng.integers(len(subset))]
+                if len(subset):  # else it stays one of all A
+                    actions[place] = subset[self.rng.integers(len(subset))]
         return actions

@@ -28,27 +28,49 @@ def match_actions(
 ) -> ActionSet:
     """The action set of the user or the environment, in the form that `space` asks for."""
     if actions is None:
-        if env is None or not env.has_attr("actions"):
+        actions = offered_actions(env)
+        if actions is None:
             raise ValueError(
                 f"no action set: the environment ({space}) offers none as env.unwrapped.actions. Give "
                 "actions=ActionTable(vectors) with one vector per action, or actions=ActionProduct(levels)"
             )
-        actions = env.get_attr("actions", indices=0)[0]
     if not isinstance(actions, ActionSet):
         raise TypeError(f"actions={actions!r} is no action set: give ActionTable(vectors) or ActionProduct(levels)")
     if isinstance(actions, ActionProduct) and actions.n == _size(space):
-        actions = actions.with_space(space)  # type: ignore[arg-type] - require_discrete has checked it
-    if actions.space != space:
+        actions = actions.with_space(space)  # type: ignore[arg-type]  # require_discrete has checked it
+    if not _same(actions.space, space):
         raise ValueError(
             f"the environment takes {_size(space)} actions ({space}), "
             f"the action set has {actions.n} ({actions.space}): they must be the same"
         )
-    if exploration.guided and exploration.epsilon and env is not None and not env.has_attr("guided_actions"):
+    if exploration.guided and env is not None and not env.has_attr("guided_actions"):  # the warm-up is guided too
         raise ValueError(
             f"guided={exploration.guided} needs an environment with a method guided_actions() "
             "that returns the subset of actions for its current state; or set guided=0"
         )
     return actions
+
+
+def offered_actions(env: VecEnv | None) -> Any:
+    """What the environment offers as `env.unwrapped.actions`, or None."""
+    return env.get_attr("actions", indices=0)[0] if env is not None and env.has_attr("actions") else None
+
+
+def require_same_actions(actions: ActionSet, env: VecEnv) -> None:
+    """Refuse an environment that offers another set than `actions`, which the agent took from an environment."""
+    own, other = (getattr(found, "sha256", None) for found in (actions, offered_actions(env)))
+    if own is not None and other is not None and own != other:
+        raise ValueError(
+            f"the environment offers an action set with SHA-256 {other}, the agent learned with {own}: "
+            "their actions are not the same"
+        )
+
+
+def _same(space: Any, other: Any) -> bool:
+    """The same actions, whatever the integer type: int32 digits are as good as int64 ones."""
+    if isinstance(space, spaces.Discrete):
+        return isinstance(other, spaces.Discrete) and space.n == other.n
+    return isinstance(other, spaces.MultiDiscrete) and np.array_equal(space.nvec, other.nvec)
 
 
 def _size(space: Any) -> int:

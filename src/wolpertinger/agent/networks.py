@@ -1,4 +1,4 @@
-"""Actor and critic. Both speak in the actions' own vectors; each scales them to [-1, 1] inside, and nobody else does."""
+"""Actor and critic. Both speak in the actions' own vectors; each scales them to [-1, 1] inside, nobody else does."""
 
 from typing import Any
 
@@ -16,20 +16,22 @@ LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values
 
 
 class VectorScale(nn.Module):
-    """The affine map between an action set's box of vectors and [-1, 1] per dimension."""
+    """The affine map between an action set's box of vectors and [-1, 1] per dimension; 0 where the box has no width."""
 
     middle: Tensor
     radius: Tensor
+    divisor: Tensor
 
     def __init__(self, actions: ActionSet) -> None:
         super().__init__()
         low, high = torch.as_tensor(actions.low).float(), torch.as_tensor(actions.high).float()
         radius = (high - low) / 2
         self.register_buffer("middle", (low + high) / 2, persistent=False)
-        self.register_buffer("radius", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
+        self.register_buffer("radius", radius, persistent=False)
+        self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
 
     def to_unit(self, vectors: Tensor) -> Tensor:
-        return (vectors - self.middle) / self.radius
+        return (vectors - self.middle) / self.divisor
 
     def to_vectors(self, unit: Tensor) -> Tensor:
         return self.middle + self.radius * unit
@@ -164,9 +166,10 @@ class Critic(BaseModel):
         assert self.features_extractor is not None
         features = self.extract_features(obs, self.features_extractor)
         states = max(1, CANDIDATES_AT_ONCE // vectors.shape[1])
-        blocks = zip(features.split(states), vectors.split(states), strict=True)
+        blocks = zip(torch.split(features, states), torch.split(vectors, states), strict=True)
         return torch.cat([self._rank_block(*block) for block in blocks])
 
     def _rank_block(self, features: Tensor, vectors: Tensor) -> Tensor:
-        parts = (self.scale.to_unit(part) for part in vectors.split(CANDIDATES_AT_ONCE, dim=1))
-        return torch.cat([torch.stack([q(features, part) for q in self.q_networks]).amin(dim=0) for part in parts], dim=1)
+        parts = (self.scale.to_unit(part) for part in torch.split(vectors, CANDIDATES_AT_ONCE, dim=1))
+        least = [torch.stack([q(features, part) for q in self.q_networks]).amin(dim=0) for part in parts]
+        return torch.cat(least, dim=1)

@@ -88,7 +88,11 @@ class WolpertingerPolicy(BasePolicy):
         self.actions = actions
         self.k = k
         self.clock = Clock()
-        actor_arch, critic_arch = get_actor_critic_arch(net_arch or [256, 128])
+        actor_arch, critic_arch = get_actor_critic_arch([256, 128] if net_arch is None else net_arch)
+        if not (actor_arch and critic_arch):
+            raise ValueError(
+                f"net_arch={net_arch!r}: give actor and critic at least one hidden layer, such as [256, 128]"
+            )
         shared: dict[str, Any] = {"activation_fn": activation_fn, "layer_norm": layer_norm}
         self.actor, self.actor_target = (self._network(Actor, net_arch=actor_arch, **shared) for _ in range(2))
         shared |= {"interaction": interaction, "n_critics": n_critics}
@@ -97,7 +101,8 @@ class WolpertingerPolicy(BasePolicy):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
             target.set_training_mode(False)
             target.requires_grad_(False)
-            network.optimizer = optimizer_class(network.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+            parameters: Any = network.parameters()
+            network.optimizer = optimizer_class(parameters, **{"lr": lr_schedule(1), **self.optimizer_kwargs})
 
     def _network(self, network_class: type, **kwargs: Any) -> Any:
         return network_class(
@@ -145,15 +150,15 @@ class WolpertingerPolicy(BasePolicy):
 class CnnPolicy(WolpertingerPolicy):
     """For images: Stable-Baselines3's NatureCNN in front."""
 
-    def __init__(self, *args: Any, features_extractor_class: type = NatureCNN, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"features_extractor_class": NatureCNN, **kwargs})
 
 
 class MultiInputPolicy(WolpertingerPolicy):
     """For Dict observations: Stable-Baselines3's CombinedExtractor in front."""
 
-    def __init__(self, *args: Any, features_extractor_class: type = CombinedExtractor, **kwargs: Any) -> None:
-        super().__init__(*args, features_extractor_class=features_extractor_class, **kwargs)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"features_extractor_class": CombinedExtractor, **kwargs})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,81 @@
+"""The split first layer, the scaling, the variants of the critic."""
+
+import numpy as np
+import pytest
+import torch
+
+from wolpertinger import ActionTable
+from wolpertinger.agent import networks
+
+from .envs import TargetEnv, scramble_all, small_agent
+
+VECTORS = np.array([[100.0, -3.0, 7.0], [300.0, -1.0, 7.0], [150.0, -2.0, 7.0], [120.0, -1.5, 7.0]])
+VARIANTS = {
+    "plain": {},
+    "layer norm": {"layer_norm": True},
+    "interaction": {"interaction": True},
+    "twins": {"n_critics": 2},
+    "all": {"layer_norm": True, "interaction": True, "n_critics": 3},
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def agent(request):
+    policy_kwargs = {"net_arch": [16, 16], **VARIANTS[request.param]}
+    agent = small_agent(TargetEnv(ActionTable(VECTORS)), k=2, policy_kwargs=policy_kwargs)
+    scramble_all(agent)
+    return agent
+
+
+def test_many_candidates_are_valued_as_if_each_came_alone(agent):
+    obs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    vectors = torch.as_tensor(VECTORS, dtype=torch.float32).repeat(5, 1, 1)
+    vectors = vectors + torch.arange(5).view(5, 1, 1)  # every state has candidates of its own
+    together = agent.critic(obs, vectors)
+    assert together.shape == (len(agent.critic.q_networks), 5, 4)
+    for i in range(5):
+        for j in range(4):
+            alone = agent.critic(obs[i : i + 1], vectors[i, j][None])
+            torch.testing.assert_close(together[:, i, j], alone[:, 0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(agent.critic.rank(obs, vectors), together.min(dim=0).values)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 4, 9, 100])
+def test_ranking_in_blocks_is_ranking_all_at_once(agent, monkeypatch, at_once):
+    monkeypatch.setattr(networks, "CANDIDATES_AT_ONCE", at_once)
+    obs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    vectors = torch.as_tensor(VECTORS, dtype=torch.float32) + torch.arange(5).view(5, 1, 1)
+    torch.testing.assert_close(agent.critic.rank(obs, vectors), agent.critic(obs, vectors).amin(dim=0))
+
+
+def test_the_first_layer_is_one_layer_over_state_and_action_side_by_side():
+    agent = small_agent(TargetEnv(ActionTable(VECTORS)), k=2)
+    scramble_all(agent)
+    q = agent.critic.q_networks[0]
+    obs, vectors = torch.randn(5, 3), torch.as_tensor(VECTORS[:1], dtype=torch.float32).repeat(5, 1)
+    joint = torch.cat([obs, agent.critic.scale.to_unit(vectors)], dim=1)
+    hidden = joint @ torch.cat([q.state.weight, q.action.weight], dim=1).T + q.state.bias
+    torch.testing.assert_close(agent.critic(obs, vectors)[0], q.rest(hidden).squeeze(1))
+
+
+def test_protos_stay_in_the_box_of_the_vectors(agent):
+    protos = agent.actor(100 * torch.randn(200, 3)).detach().numpy()
+    assert (protos >= VECTORS.min(axis=0) - 1e-3).all()
+    assert (protos <= VECTORS.max(axis=0) + 1e-3).all()
+    assert np.ptp(protos[:, 0]) > 50
+
+
+def test_scaling_there_and_back():
+    scale = small_agent(TargetEnv(ActionTable(VECTORS)), k=2).actor.scale
+    unit = scale.to_unit(torch.as_tensor(VECTORS, dtype=torch.float32))
+    assert unit[:, :2].min() == -1
+    assert unit[:, :2].max() == 1
+    assert (unit[:, 2] == 0).all()  # a dimension without width
+    np.testing.assert_allclose(scale.to_vectors(unit).numpy(), VECTORS, rtol=1e-6)
+
+
+def test_values_start_near_0_and_protos_near_the_middle():
+    agent = small_agent(TargetEnv(ActionTable(VECTORS)), k=2)
+    obs = torch.rand(50, 3)
+    assert agent.actor.unit(obs).abs().max() < 0.1
+    assert agent.critic(obs, torch.as_tensor(VECTORS[:1], dtype=torch.float32).repeat(50, 1)).abs().max() < 0.1

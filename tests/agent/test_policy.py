@@ -1,0 +1,143 @@
+"""Algorithm 1 against loops, for every kind of action set."""
+
+import numpy as np
+import pytest
+import torch
+
+from wolpertinger import ActionProduct, ActionTable
+
+from .envs import TargetEnv, all_actions, best_of, scramble_all, small_agent, value
+
+VECTORS = np.random.default_rng(5).uniform([-2, 0, 10], [2, 1, 30], size=(120, 3)).astype(np.float32)
+LEVELS = [np.linspace(-2, 2, 6), np.linspace(0, 1, 5), np.linspace(10, 30, 4)]
+SETS = {
+    **{f"table {index}": ActionTable(VECTORS, index=index) for index in ("exact", "Flat", "IVF8,Flat", "HNSW16")},
+    **{f"product {space}": ActionProduct(LEVELS, space=space) for space in ("discrete", "multidiscrete")},
+}
+BATCH = 7
+
+
+@pytest.fixture(params=SETS)
+def actions(request):
+    return SETS[request.param]
+
+
+@pytest.fixture
+def agent(actions):
+    agent = small_agent(TargetEnv(actions), k=1, policy_kwargs={"net_arch": [16, 16], "n_critics": 2})
+    scramble_all(agent)
+    return agent
+
+
+@pytest.fixture
+def obs():
+    return torch.as_tensor(np.random.default_rng(1).uniform(-1, 1, (BATCH, 3)).astype(np.float32))
+
+
+@pytest.fixture
+def proto(actions):
+    return torch.as_tensor(np.random.default_rng(2).uniform(actions.low, actions.high, (BATCH, 3)).astype(np.float32))
+
+
+@pytest.mark.parametrize("k", [2, 9])
+def test_choose_equals_a_loop_over_states_and_candidates(agent, actions, obs, proto, k):
+    agent.k = k
+    choice = agent.policy.choose(obs, proto, agent.critic)
+    assert choice.candidates.shape == (BATCH, k, *actions.space.shape)
+    assert choice.vectors.shape == (BATCH, k, actions.dim)
+    assert choice.q.shape == choice.distances.shape == (BATCH, k)
+    for i in range(BATCH):
+        candidates = actions.nearest(proto[i : i + 1].numpy(), k)[0]
+        np.testing.assert_array_equal(choice.candidates[i], candidates)
+        best, best_q = best_of(agent.critic, obs[i], actions, candidates)
+        np.testing.assert_array_equal(choice.action[i], best)
+        np.testing.assert_array_equal(choice.vector[i], actions.embed(best))
+        assert choice.value[i].item() == pytest.approx(best_q, rel=1e-4, abs=1e-5)
+    assert len(set(choice.best.tolist())) > 1  # else the critic had no say
+
+
+def test_one_candidate_is_the_nearest_action(agent, actions, obs, proto):
+    chosen = agent.policy.choose(obs, proto, agent.critic).action
+    vectors = actions.embed(all_actions(actions))
+    for i in range(BATCH):
+        nearest = np.argmin(((vectors - proto[i].numpy()) ** 2).sum(axis=1))
+        np.testing.assert_array_equal(chosen[i], all_actions(actions)[nearest])
+
+
+def test_all_candidates_give_the_greedy_action_over_all_of_a(agent, actions, obs, proto):
+    agent.k = actions.n
+    chosen = agent.policy.choose(obs, proto, agent.critic).action
+    for i in range(BATCH):
+        best, _ = best_of(agent.critic, obs[i], actions, all_actions(actions))
+        np.testing.assert_array_equal(chosen[i], best)
+
+
+def test_predict_is_choose_at_the_actors_proto_action(agent, actions, obs):
+    agent.k = 9
+    chosen, state = agent.predict(obs.numpy(), deterministic=True)
+    assert state is None
+    for i in range(BATCH):
+        candidates = actions.nearest(agent.actor(obs[i : i + 1]).detach().numpy(), 9)[0]
+        np.testing.assert_array_equal(chosen[i], best_of(agent.critic, obs[i], actions, candidates)[0])
+        assert chosen[i] in actions.space
+    one, _ = agent.predict(obs[0].numpy())
+    np.testing.assert_array_equal(one, chosen[0])
+
+
+def test_explain_says_what_predict_saw(agent, actions, obs):
+    agent.k = 9
+    why = agent.explain(obs.numpy())
+    chosen, _ = agent.predict(obs.numpy(), deterministic=True)
+    np.testing.assert_array_equal(why.chosen, chosen)
+    assert (why.proto.shape, why.distances.shape, why.q.shape) == ((BATCH, 3), (BATCH, 9), (BATCH, 9))
+    np.testing.assert_allclose(why.proto, agent.actor(obs).detach().numpy(), rtol=1e-6)
+    for i in range(BATCH):
+        np.testing.assert_array_equal(why.chosen[i], why.actions[i, why.q[i].argmax()])
+        vectors = actions.embed(why.actions[i])
+        np.testing.assert_allclose(why.distances[i], np.linalg.norm(vectors - why.proto[i], axis=1), rtol=1e-5)
+        np.testing.assert_allclose(why.q[i], [value(agent.critic, obs[i], v) for v in vectors], rtol=1e-3, atol=1e-5)
+    assert (np.diff(why.distances, axis=1) >= -1e-5).all()
+
+    one = agent.explain(obs[3].numpy())
+    assert (one.proto.shape, one.distances.shape, one.q.shape) == ((3,), (9,), (9,))
+    np.testing.assert_array_equal(one.actions, why.actions[3])
+    np.testing.assert_array_equal(one.chosen, why.chosen[3])
+    np.testing.assert_allclose(one.q, why.q[3], rtol=1e-4, atol=1e-5)
+
+
+def test_nothing_is_learned_through_choose(agent, obs, proto):
+    assert not agent.policy.choose(obs, proto.requires_grad_(), agent.critic).value.requires_grad
+
+
+def test_targets_start_as_copies_that_no_optimiser_touches():
+    agent = small_agent()
+    for network, target in ((agent.actor, agent.actor_target), (agent.critic, agent.critic_target)):
+        pairs = list(zip(network.parameters(), target.parameters(), strict=True))
+        assert all(torch.equal(own, copy) and own is not copy for own, copy in pairs)
+        assert not any(copy.requires_grad for _, copy in pairs)
+
+
+def test_training_mode_reaches_the_networks_but_not_their_targets():
+    agent = small_agent()
+    networks = (agent.actor, agent.critic, agent.actor_target, agent.critic_target)
+    agent.policy.set_training_mode(True)
+    assert [network.training for network in networks] == [True, True, False, False]
+    agent.explain(np.zeros(2, np.float32))
+    assert not any(network.training for network in networks)
+
+
+def test_a_policy_is_not_saved_alone(tmp_path):
+    with pytest.raises(TypeError, match=r"use agent\.save\(path\)"):
+        small_agent().policy.save(tmp_path / "policy.pth")
+
+
+@pytest.mark.parametrize("net_arch", [[], {"pi": [], "qf": [8]}])
+def test_a_network_without_hidden_layers_is_refused(net_arch):
+    with pytest.raises(ValueError, match=r"net_arch=.*at least one hidden layer"):
+        small_agent(policy_kwargs={"net_arch": net_arch})
+
+
+def test_actor_and_critic_may_have_different_sizes():
+    agent = small_agent(policy_kwargs={"net_arch": {"pi": [4], "qf": [6, 5]}})
+    assert agent.actor.mu[0].out_features == 4
+    assert agent.critic.q_networks[0].state.out_features == 6

@@ -4,7 +4,7 @@ import pytest
 
 from wolpertinger.cli import main
 
-TINY = "train recommender --items 49 --dim 4 --steps 400 --envs 8".split()
+TINY = ["train", "recommender", "--items", "49", "--dim", "4", "--steps", "400", "--envs", "8"]
 
 
 @pytest.fixture(scope="module")

@@ -142,7 +142,7 @@ def _score_table(found: Evaluation) -> Table:
     exact, sampled = found.exact, found.sampled
     options = ", ".join(f"{name} {value}" for name, value in found.config.env.items())
     table = Table(title=f"{found.config.task}: {options}; k = {found.config.k}", caption=_speed(found))
-    table.add_column("policy")
+    table.add_column("policy", no_wrap=True)
     for heading in ("exact return", "of optimal", "sampled (95 %)", "distinct actions"):
         table.add_column(heading, justify="right")
     interval = f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
@@ -162,7 +162,12 @@ def _speed(found: Evaluation) -> str:
 
 def _recommendation_table(found: Evaluation) -> Table:
     table = Table(title="some recommendations, and the chance that they are accepted")
-    for heading, justify in (("to a user at", "left"), ("recommends", "left"), ("chance", "right"), ("reward", "right")):
+    for heading, justify in (
+        ("to a user at", "left"),
+        ("recommends", "left"),
+        ("chance", "right"),
+        ("reward", "right"),
+    ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in found.recommendations:
         table.add_row(row.at, row.item, f"{row.chance:.2f}", f"{row.reward:.2f}")

@@ -35,7 +35,13 @@ def test_a_run_folder_holds_config_logs_checkpoints_curve_and_plot(folder):
 def test_the_log_tells_what_a_user_needs(folder):
     with (folder / "logs" / "progress.csv").open() as file:
         columns = set(csv.DictReader(file).fieldnames)
-    assert {"rollout/ep_rew_mean", "train/critic_loss", "train/reranked", "time/lookup", "eval/share_of_optimal"} <= columns
+    assert {
+        "rollout/ep_rew_mean",
+        "train/critic_loss",
+        "train/reranked",
+        "time/lookup",
+        "eval/share_of_optimal",
+    } <= columns
 
 
 def test_the_curve_is_the_exact_return_and_the_best_checkpoint_is_its_maximum(folder):
@@ -77,7 +83,7 @@ def test_a_run_that_cannot_start_leaves_the_old_one(folder):
 
 
 def test_a_folder_without_a_run_or_checkpoint_is_named(folder, tmp_path):
-    with pytest.raises(FileNotFoundError, match="is no run folder: it holds no config.json"):
+    with pytest.raises(FileNotFoundError, match=r"is no run folder: it holds no config\.json"):
         evaluate(tmp_path)
     with pytest.raises(FileNotFoundError, match="has no checkpoint 'first': it has best, last"):
         evaluate(folder, checkpoint="first")
@@ -111,7 +117,7 @@ def test_every_task_and_preset_builds_an_agent(preset):
     [
         ({"task": "chess"}, "task='chess': give one of recommender"),
         ({"task": "recommender", "env": {"colour": 3}}, "unknown options of recommender: colour; there are items, dim"),
-        ({"task": "recommender", "preset": "best"}, "preset='best': give \"default\" or \"paper\""),
+        ({"task": "recommender", "preset": "best"}, 'preset=\'best\': give "default" or "paper"'),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

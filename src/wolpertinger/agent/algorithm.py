@@ -15,7 +15,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import polyak_update, update_learning_rate
+from stable_baselines3.common.utils import LinearSchedule, polyak_update, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet, resolve_k
@@ -41,6 +41,7 @@ class Wolpertinger(OffPolicyAlgorithm):
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param exploration: noise on the proto-action and random actions; see `Exploration`.
     :param learning_rate: of the critic, and of the actor unless `actor_learning_rate` is given.
+    :param final_learning_rate: what the learning rate goes to, linearly, over the training; the actor's in proportion.
     :param critic_loss: "mse" (the paper) or "huber".
     :param anchor: pulls the proto-action towards the action that the full policy picks in the same state, so that the
         actor does not leave the region where actions are; 0 is the paper's actor.
@@ -70,6 +71,7 @@ class Wolpertinger(OffPolicyAlgorithm):
         k: int | float | None = None,
         exploration: Exploration | None = None,
         learning_rate: float | Schedule = 1e-3,
+        final_learning_rate: float | None = None,
         actor_learning_rate: float | None = None,
         buffer_size: int = 1_000_000,
         learning_starts: int = 1_000,
@@ -121,7 +123,10 @@ class Wolpertinger(OffPolicyAlgorithm):
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
         if critic_loss not in LOSSES:
             raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
+        if final_learning_rate is not None and callable(learning_rate):
+            raise ValueError("learning_rate is a schedule already: leave out final_learning_rate")
         self.critic_loss = critic_loss
+        self.final_learning_rate = final_learning_rate
         self.exploration = exploration or Exploration()
         self.actor_learning_rate = actor_learning_rate
         self.anchor = anchor
@@ -220,10 +225,16 @@ class Wolpertinger(OffPolicyAlgorithm):
         for statistic, copy in zip(network.buffers(), target.buffers(), strict=True):  # of batch normalisation
             copy.copy_(statistic)
 
+    def _setup_lr_schedule(self) -> None:
+        super()._setup_lr_schedule()
+        if self.final_learning_rate is not None:
+            self.lr_schedule = LinearSchedule(self.lr_schedule(1), self.final_learning_rate, end_fraction=1.0)
+
     def _update_learning_rates(self) -> None:
         self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
         if self.actor_learning_rate is not None:
-            update_learning_rate(self.actor.optimizer, self.actor_learning_rate)
+            share = self.lr_schedule(self._current_progress_remaining) / self.lr_schedule(1)
+            update_learning_rate(self.actor.optimizer, self.actor_learning_rate * share)
 
     def _sample_action(
         self, learning_starts: int, action_noise: Any = None, n_envs: int = 1

@@ -31,7 +31,16 @@ if TYPE_CHECKING:
 KIND, BUFFER_KIND = "wolpertinger agent", "wolpertinger replay buffer"
 OPTIONAL = ("actions", "replay_buffer")  # what `exclude` and `include` may name
 SETTINGS = (
-    *("learning_rate", "actor_learning_rate", "buffer_size", "learning_starts", "batch_size", "tau", "gamma"),
+    *(
+        "learning_rate",
+        "final_learning_rate",
+        "actor_learning_rate",
+        "buffer_size",
+        "learning_starts",
+        "batch_size",
+        "tau",
+        "gamma",
+    ),
     *("gradient_steps", "critic_loss", "anchor", "max_grad_norm", "replay_buffer_class", "replay_buffer_kwargs"),
     *("optimize_memory_usage", "n_steps", "tensorboard_log", "verbose", "seed", "policy_kwargs"),
 )

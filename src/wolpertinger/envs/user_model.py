@@ -1,7 +1,9 @@
 """The paper's simulated user as a Markov decision process, with exact values: no agent's score needs sampling."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +66,7 @@ class UserModel:
                 return Solution(policy, improved)
             values = improved
 
-    def evaluate(self, policy: npt.ArrayLike) -> Array:
+    def evaluate(self, policy: Any) -> Array:
         """Exact value of every state under a policy: an item per state (n,), or a matrix of chances (n, n)."""
         if sp.issparse(policy) or np.ndim(policy) == 2:
             return self._evaluate_chances(sp.csr_array(policy))
@@ -87,7 +89,7 @@ class UserModel:
         accepted = sp.csr_array(
             (pairs.data * self.acceptance.at(pairs.row, pairs.col), (pairs.row, pairs.col)), shape=policy.shape
         )
-        chance, pay = accepted.sum(axis=1), accepted @ self.rewards
+        chance, pay = (np.asarray(accepted @ weights) for weights in (np.ones(self.n), self.rewards))
         return _fixed_point(
             lambda v: pay + STAY_ACCEPTED * (accepted @ v) + (1 - chance) * STAY_REFUSED * v.mean(), self.n
         )
@@ -116,7 +118,7 @@ class UserModel:
         return Solution(policy, self.evaluate(policy))
 
 
-def _fixed_point(backup, n: int) -> Array:  # type: ignore[no-untyped-def]
+def _fixed_point(backup: Callable[[Array], Array], n: int) -> Array:
     """Iterate a contraction of factor 0.9 or less to machine precision."""
     values = np.zeros(n)
     while True:

@@ -29,7 +29,7 @@ class Task:
 
 
 # The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
-# units, slow targets, Ornstein-Uhlenbeck noise. Epsilon and its guidance are the Wolpertinger paper's for the recommender.
+# units, slow targets, Ornstein-Uhlenbeck noise. Guided epsilon is the Wolpertinger paper's, for its recommender.
 PAPER: dict[str, Any] = {
     "learning_rate": 1e-3,
     "actor_learning_rate": 1e-4,
@@ -55,14 +55,15 @@ TASKS: dict[str, Task] = {
             "data_seed": Option(0, int, "seed of the generated items, or of the split of the households"),
             "guided": Option(30, int, "items in the subset that guided exploration draws from"),
         },
-        n_envs=64,
-        steps=1_000_000,
+        n_envs=256,
+        steps=800_000,
         k=0.05,
         agent={
-            "learning_rate": 1e-3,
+            "learning_rate": 2e-3,
+            "final_learning_rate": 1e-4,
             "tau": 0.01,
-            "batch_size": 64,
-            "learning_starts": 2_000,
+            "batch_size": 256,
+            "learning_starts": 20_000,
             "anchor": 0.1,
             "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "interaction": True},
             "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},

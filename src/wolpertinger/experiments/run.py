@@ -111,7 +111,11 @@ def train(
     agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
     curve = LearningCurve(folder, env.get_attr("model", indices=0)[0], config.steps, quiet=quiet)
     start = perf_counter()
-    agent.learn(config.steps, callback=curve, log_interval=_log_interval(config))
+    try:
+        agent.learn(config.steps, callback=curve, log_interval=_log_interval(config))
+    finally:
+        curve.progress.stop()  # or an interrupted run leaves the terminal without its cursor
+        agent.logger.close()
     seconds = perf_counter() - start - curve.evaluating
     agent.save(folder / "checkpoints" / "last.zip")
     _write_json(
@@ -152,7 +156,9 @@ class LearningCurve(BaseCallback):
     def __init__(self, folder: Path, model: UserModel, steps: int, quiet: bool) -> None:
         super().__init__()
         self.folder, self.user_model, self.steps = folder, model, steps
-        self.console = Console(quiet=quiet)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        console = Console(quiet=quiet)
+        self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=console)
         self.evaluating = 0.0  # seconds spent on it
         self.last: dict[str, float] = {}
         self.best: dict[str, float] = {}
@@ -163,8 +169,6 @@ class LearningCurve(BaseCallback):
         }
 
     def _on_training_start(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=self.console)
         self.bar = self.progress.add_task("training", total=self.steps)
         self.progress.start()
         self.started = perf_counter()
@@ -203,9 +207,6 @@ class LearningCurve(BaseCallback):
             highlight=False,
         )
         self.evaluating += perf_counter() - start
-
-    def _on_training_end(self) -> None:
-        self.progress.stop()
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -150,7 +150,7 @@ def test_the_critic_steps_down_its_squared_error(monkeypatch, n_critics):
     executed = torch.as_tensor(agent.actions.embed(seen["batch"].actions[:, 0].numpy())).double()
 
     def loss(critic):  # line 14, the sum over critics
-        unit = critic.scale.to_unit(executed)
+        unit = critic.scale.to_inputs(executed)
         return sum((q(states, unit) - seen["target"].double()).square().mean() for q in critic.q_networks)
 
     assert_steps_down(loss, before, agent.critic, 0.05)
@@ -169,7 +169,8 @@ def test_the_actor_steps_up_q_at_its_proto_action(monkeypatch, anchor):
 
     def loss(actor):  # line 15; with anchor=0 the paper's, and nothing else
         distance = actor.mu(next_states) - actor.scale.to_unit(choice.vector.double())
-        return -critic.q_networks[0](states, actor.mu(states)).mean() + anchor * distance.square().sum(dim=1).mean()
+        q = critic.q_networks[0](states, actor.mu(states) / critic.scale.spread)
+        return -q.mean() + anchor * distance.square().sum(dim=1).mean()
 
     assert_steps_down(loss, before["actor"], agent.actor, 0.05)
 

@@ -78,7 +78,8 @@ def test_defect_5_ranked_on_raw_vectors_but_trained_on_scaled_ones():
     )
     agent.learn(50)  # acts, ranks and trains
     middle, radius = (vectors.max(0) + vectors.min(0)) / 2, (vectors.max(0) - vectors.min(0)) / 2
-    scaled = (vectors - middle) / radius
+    spread = agent.critic.scale.spread.item()
+    scaled = (vectors - middle) / radius / spread
     ranked = [rows for rows in fed if len(rows) == 4]  # the candidates of one state
     trained = [rows for rows in fed if len(rows) == 16]  # executed actions, then proto-actions
     assert ranked
@@ -86,7 +87,7 @@ def test_defect_5_ranked_on_raw_vectors_but_trained_on_scaled_ones():
     for rows in [*ranked, *trained[::2]]:
         nearest = np.abs(rows.detach().numpy()[:, None] - scaled).max(axis=2).min(axis=1)
         assert nearest.max() < 1e-4
-    assert all(rows.abs().max() <= 1 + 1e-5 for rows in fed)
+    assert all(rows.abs().max() <= 1 / spread + 1e-4 for rows in fed)
 
 
 def test_defect_6_time_outs_taken_for_terminal_states(monkeypatch):

@@ -53,7 +53,7 @@ def test_the_first_layer_is_one_layer_over_state_and_action_side_by_side():
     scramble_all(agent)
     q = agent.critic.q_networks[0]
     obs, vectors = torch.randn(5, 3), torch.as_tensor(VECTORS[:1], dtype=torch.float32).repeat(5, 1)
-    joint = torch.cat([obs, agent.critic.scale.to_unit(vectors)], dim=1)
+    joint = torch.cat([obs, agent.critic.scale.to_inputs(vectors)], dim=1)
     hidden = joint @ torch.cat([q.state.weight, q.action.weight], dim=1).T + q.state.bias
     torch.testing.assert_close(agent.critic(obs, vectors)[0], q.rest(hidden).squeeze(1))
 
@@ -79,3 +79,18 @@ def test_values_start_near_0_and_protos_near_the_middle():
     obs = torch.rand(50, 3)
     assert agent.actor.unit(obs).abs().max() < 0.1
     assert agent.critic(obs, torch.as_tensor(VECTORS[:1], dtype=torch.float32).repeat(50, 1)).abs().max() < 0.1
+
+
+def test_the_critic_reads_vectors_of_size_one_whatever_their_box():
+    vectors = np.random.default_rng(0).normal(size=(500, 3))
+    vectors[0] = 5  # one far-out action makes the box wider
+    scale = networks.VectorScale(ActionTable(vectors))
+    inputs = scale.to_inputs(torch.as_tensor(vectors, dtype=torch.float32))
+    assert inputs.square().mean().sqrt().item() == pytest.approx(1, abs=0.15)  # measured on a sample
+    unit = scale.to_unit(torch.as_tensor(vectors, dtype=torch.float32))
+    torch.testing.assert_close(inputs * scale.spread, unit)
+
+
+def test_equal_vectors_have_a_scale_too():
+    scale = networks.VectorScale(ActionTable(np.ones((4, 2))))
+    assert scale.to_inputs(torch.ones(1, 2)).isfinite().all()

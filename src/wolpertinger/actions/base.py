@@ -56,3 +56,11 @@ def resolve_k(k: int | float, n: int) -> int:
         raise ValueError(f"k={k!r} is not a share: give {accepted}")
     # Exact for any n: 0.29 * 100 is 28.999999999999996 in floats, and 2**100 does not fit one.
     return max(1, int(Fraction(repr(float(k))) * n))
+
+
+def sample_actions(space: spaces.Space, rng: np.random.Generator, n: int) -> Actions:
+    """n actions drawn uniformly from a Discrete or MultiDiscrete space: ids (n,) or digits (n, d)."""
+    if isinstance(space, spaces.MultiDiscrete):
+        return rng.integers(space.nvec, size=(n, *space.nvec.shape))
+    assert isinstance(space, spaces.Discrete)
+    return rng.integers(int(space.n), size=n)

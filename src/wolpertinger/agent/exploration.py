@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from wolpertinger.actions import sample_actions
+
 NOISES = ("gaussian", "ornstein-uhlenbeck")
 
 
@@ -83,10 +85,7 @@ class Explorer:
 
     def random(self, n: int) -> npt.NDArray[np.int64]:
         """Uniform over A (n, ...)."""
-        if isinstance(self.space, spaces.MultiDiscrete):
-            return self.rng.integers(self.space.nvec, size=(n, *self.space.nvec.shape))
-        assert isinstance(self.space, spaces.Discrete)
-        return self.rng.integers(int(self.space.n), size=n)
+        return sample_actions(self.space, self.rng, n)
 
     def replace(
         self, actions: npt.NDArray, epsilon: float, offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]]

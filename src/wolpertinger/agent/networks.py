@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel
@@ -9,8 +10,9 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor, nn
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, sample_actions
 
+SAMPLED_ACTIONS = 1000  # of which the size of vectors is measured
 CANDIDATES_AT_ONCE = 2048  # in a block of re-ranking: 256 numbers wide it is 2 MB and stays in the cache
 LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values start near 0, protos near the middle
 
@@ -21,6 +23,7 @@ class VectorScale(nn.Module):
     middle: Tensor
     radius: Tensor
     divisor: Tensor
+    spread: Tensor
 
     def __init__(self, actions: ActionSet) -> None:
         super().__init__()
@@ -29,12 +32,23 @@ class VectorScale(nn.Module):
         self.register_buffer("middle", (low + high) / 2, persistent=False)
         self.register_buffer("radius", radius, persistent=False)
         self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
+        sample = sample_actions(actions.space, np.random.default_rng(0), SAMPLED_ACTIONS)
+        spread = self.to_unit(torch.as_tensor(actions.embed(sample)).float()).square().mean().sqrt()
+        self.register_buffer("spread", spread.where(spread > 0, torch.ones_like(spread)), persistent=False)
 
     def to_unit(self, vectors: Tensor) -> Tensor:
         return (vectors - self.middle) / self.divisor
 
     def to_vectors(self, unit: Tensor) -> Tensor:
         return self.middle + self.radius * unit
+
+    def to_inputs(self, vectors: Tensor) -> Tensor:
+        """What the critic reads: as `to_unit`, with entries of root mean square 1 over the set.
+
+        A few far-out vectors make the box wide and the rest small in it; beside a state of size 1 the critic would
+        hardly see the action (on the recommender's vectors it shrinks them by 2.6).
+        """
+        return self.to_unit(vectors) / self.spread
 
 
 def hidden_layers(width: int, net_arch: list[int], activation_fn: type[nn.Module], layer_norm: bool) -> list[nn.Module]:
@@ -119,12 +133,12 @@ class QNetwork(nn.Module):
             *hidden_layers(width, net_arch[1:], activation_fn, layer_norm), last_layer(net_arch[-1], 1)
         )
 
-    def forward(self, features: Tensor, unit: Tensor) -> Tensor:
+    def forward(self, features: Tensor, inputs: Tensor) -> Tensor:
         """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""
-        features = features.unsqueeze(1) if unit.dim() == 3 else features  # broadcasts over the k candidates
-        hidden = self.state(features) + self.action(unit)
+        features = features.unsqueeze(1) if inputs.dim() == 3 else features  # broadcasts over the k candidates
+        hidden = self.state(features) + self.action(inputs)
         if self.state_factor is not None and self.action_factor is not None:
-            hidden = hidden + self.state_factor(features) * self.action_factor(unit)
+            hidden = hidden + self.state_factor(features) * self.action_factor(inputs)
         return self.rest(hidden).squeeze(-1)
 
 
@@ -158,8 +172,8 @@ class Critic(BaseModel):
         """Every critic's value of one action per state (batch, dim), or of k (batch, k, dim): (critics, batch, ...)."""
         assert self.features_extractor is not None
         features = self.extract_features(obs, self.features_extractor)
-        unit = self.scale.to_unit(vectors)
-        return torch.stack([q(features, unit) for q in self.q_networks])
+        inputs = self.scale.to_inputs(vectors)
+        return torch.stack([q(features, inputs) for q in self.q_networks])
 
     def rank(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
         """The least of the critics' values of k actions per state (batch, k, dim): (batch, k)."""
@@ -170,6 +184,6 @@ class Critic(BaseModel):
         return torch.cat([self._rank_block(*block) for block in blocks])
 
     def _rank_block(self, features: Tensor, vectors: Tensor) -> Tensor:
-        parts = (self.scale.to_unit(part) for part in torch.split(vectors, CANDIDATES_AT_ONCE, dim=1))
+        parts = (self.scale.to_inputs(part) for part in torch.split(vectors, CANDIDATES_AT_ONCE, dim=1))
         least = [torch.stack([q(features, part) for q in self.q_networks]).amin(dim=0) for part in parts]
         return torch.cat(least, dim=1)

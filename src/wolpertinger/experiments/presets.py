@@ -56,7 +56,7 @@ TASKS: dict[str, Task] = {
             "guided": Option(30, int, "items in the subset that guided exploration draws from"),
         },
         n_envs=256,
-        steps=800_000,
+        steps=1_000_000,
         k=0.05,
         agent={
             "learning_rate": 2e-3,

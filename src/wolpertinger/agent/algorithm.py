@@ -1,8 +1,5 @@
 """Algorithm 2: training with DDPG, on Stable-Baselines3's off-policy base class."""
 
-import io
-import pathlib
-from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
@@ -10,28 +7,24 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import LinearSchedule, polyak_update, update_learning_rate
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from stable_baselines3.common.utils import polyak_update, update_learning_rate
 
 from wolpertinger.actions import ActionSet, resolve_k
-from wolpertinger.agent import checkpoint
+from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
-from wolpertinger.agent.match import match_actions, require_discrete, require_same_actions
+from wolpertinger.agent.match import match_actions
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.policy import CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
-from wolpertinger.envs.vector import GymnasiumVecEnv
 
 LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
 DEFAULT_K = 64  # candidates when the user names no k (or all actions, if they are fewer)
 
 
-class Wolpertinger(OffPolicyAlgorithm):
+class Wolpertinger(ActionSetAlgorithm):
     """DDPG whose action is the best, by the critic, of the k actions nearest to the actor's proto-action.
 
     :param policy: "MlpPolicy", "CnnPolicy" or "MultiInputPolicy" (Dict observations).
@@ -57,10 +50,8 @@ class Wolpertinger(OffPolicyAlgorithm):
         "CnnPolicy": CnnPolicy,
         "MultiInputPolicy": MultiInputPolicy,
     }
-    policy: WolpertingerPolicy
     actor: Actor
     critic: Critic
-    replay_buffer: ReplayBuffer
 
     def __init__(
         self,
@@ -137,14 +128,6 @@ class Wolpertinger(OffPolicyAlgorithm):
         if _init_setup_model:
             self._setup_model()
 
-    @staticmethod
-    def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
-        env = maybe_make_env(env, verbose)
-        if isinstance(env, gym.vector.VectorEnv):
-            env = VecMonitor(GymnasiumVecEnv(env))
-        require_discrete(env.action_space)
-        return OffPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
-
     def _setup_model(self) -> None:
         self.actions = match_actions(self.actions, self.action_space, self.env, self.exploration)
         k = min(DEFAULT_K, self.actions.n) if self._k is None else self._k
@@ -157,14 +140,6 @@ class Wolpertinger(OffPolicyAlgorithm):
     def set_random_seed(self, seed: int | None = None) -> None:
         super().set_random_seed(seed)
         self.explorer = Explorer(self.exploration, self.action_space, seed)
-
-    def set_env(self, env: Any, force_reset: bool = True) -> None:
-        """Train in another environment from now on: one with the same spaces and the same actions."""
-        wrapped = self._wrap_env(env, self.verbose)
-        match_actions(self.actions, wrapped.action_space, wrapped, self.exploration)
-        if self._actions_from_env:
-            require_same_actions(self.actions, wrapped)
-        super().set_env(wrapped, force_reset)
 
     @property
     def k(self) -> int:
@@ -224,11 +199,6 @@ class Wolpertinger(OffPolicyAlgorithm):
         polyak_update(network.parameters(), target.parameters(), self.tau)
         for statistic, copy in zip(network.buffers(), target.buffers(), strict=True):  # of batch normalisation
             copy.copy_(statistic)
-
-    def _setup_lr_schedule(self) -> None:
-        super()._setup_lr_schedule()
-        if self.final_learning_rate is not None:
-            self.lr_schedule = LinearSchedule(self.lr_schedule(1), self.final_learning_rate, end_fraction=1.0)
 
     def _update_learning_rates(self) -> None:
         self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
@@ -294,32 +264,3 @@ class Wolpertinger(OffPolicyAlgorithm):
         parts = (choice.proto, choice.candidates, choice.distances, choice.q, choice.action)
         arrays = (part.cpu().numpy() for part in parts)
         return Explanation(*(array if batched else array[0] for array in arrays))
-
-    def save(
-        self,
-        path: str | pathlib.Path | io.BufferedIOBase,
-        exclude: Iterable[str] | None = None,
-        include: Iterable[str] | None = None,
-    ) -> None:
-        """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash."""
-        checkpoint.save(self, path, exclude=exclude, include=include)
-
-    def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
-        """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""
-        checkpoint.save_buffer(self.replay_buffer, path)
-
-    def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
-        """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
-        checkpoint.load_buffer(self.replay_buffer, path)
-
-    @classmethod
-    def load(  # type: ignore[override]
-        cls,
-        path: str | pathlib.Path | io.BufferedIOBase,
-        env: GymEnv | gym.vector.VectorEnv | None = None,
-        device: torch.device | str = "auto",
-        actions: ActionSet | None = None,
-        **settings: Any,
-    ) -> Self:
-        """An agent from a file that `save` wrote; `settings` replace those it was saved with. Runs nothing of it."""
-        return checkpoint.load(cls, path, env=env, device=device, actions=actions, settings=settings)

@@ -26,7 +26,7 @@ from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.match import offered_actions, require_same_actions
 
 if TYPE_CHECKING:
-    from wolpertinger.agent.algorithm import Wolpertinger
+    from wolpertinger.agent.base import ActionSetAlgorithm
 
 KIND, BUFFER_KIND = "wolpertinger agent", "wolpertinger replay buffer"
 OPTIONAL = ("actions", "replay_buffer")  # what `exclude` and `include` may name
@@ -49,7 +49,7 @@ BUFFER_ARRAYS = ("observations", "next_observations", "actions", "rewards", "don
 
 
 def save(
-    agent: "Wolpertinger", target: archive.Target, *, exclude: Iterable[str] | None, include: Iterable[str] | None
+    agent: "ActionSetAlgorithm", target: archive.Target, *, exclude: Iterable[str] | None, include: Iterable[str] | None
 ) -> None:
     """Write everything that `load` needs: with the action set unless excluded, with the replay buffer if included."""
     excluded, included = set(exclude or ()), set(include or ())
@@ -84,7 +84,7 @@ def save(
 
 
 def load(
-    cls: type["Wolpertinger"],
+    cls: Any,
     source: archive.Target,
     *,
     env: Any,
@@ -158,7 +158,7 @@ def _existing(source: archive.Target) -> archive.Target:
     return source
 
 
-def _settings(agent: "Wolpertinger") -> dict[str, Any]:
+def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
     """The constructor's arguments, as far as JSON can say them, and the names of those that `load` must ask for."""
     values = {name: getattr(agent, name) for name in SETTINGS}
     values["k"] = agent._k
@@ -187,7 +187,7 @@ def _settings(agent: "Wolpertinger") -> dict[str, Any]:
     return {"settings": encoded, "unsaved_settings": unsaved}
 
 
-def _usual_buffer(agent: "Wolpertinger") -> type[ReplayBuffer]:
+def _usual_buffer(agent: "ActionSetAlgorithm") -> type[ReplayBuffer]:
     if isinstance(agent.observation_space, spaces.Dict):
         return DictReplayBuffer
     return NStepReplayBuffer if agent.n_steps > 1 else ReplayBuffer
@@ -234,7 +234,7 @@ def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: Acti
         return ActionProduct(levels, space=decode_space(saved["space"]))  # type: ignore[arg-type]
 
 
-def _optimizers(agent: "Wolpertinger") -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def _optimizers(agent: "ActionSetAlgorithm") -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Both optimisers' settings, and their moments as named tensors."""
     groups: dict[str, Any] = {}
     tensors: dict[str, torch.Tensor] = {}
@@ -246,7 +246,7 @@ def _optimizers(agent: "Wolpertinger") -> tuple[dict[str, Any], dict[str, torch.
     return groups, _contiguous(tensors)
 
 
-def _restore_optimizers(agent: "Wolpertinger", groups: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+def _restore_optimizers(agent: "ActionSetAlgorithm", groups: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
     for network in ("actor", "critic"):
         state: dict[int, dict[str, torch.Tensor]] = {}
         for key, tensor in tensors.items():

@@ -67,7 +67,29 @@ def last_layer(width: int, outputs: int) -> nn.Linear:
     return layer
 
 
-class Actor(BaseModel):
+class ScaledModel(BaseModel):
+    """What actor and critic share: a features extractor for the state, and the scale of the actions' vectors."""
+
+    features_extractor: BaseFeaturesExtractor
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        actions: ActionSet,
+        features_extractor: BaseFeaturesExtractor,
+        normalize_images: bool,
+    ) -> None:
+        super().__init__(
+            observation_space, action_space, features_extractor=features_extractor, normalize_images=normalize_images
+        )
+        self.scale = VectorScale(actions)
+
+    def features(self, obs: PyTorchObs) -> Tensor:
+        return self.extract_features(obs, self.features_extractor)
+
+
+class Actor(ScaledModel):
     """f: a state becomes a proto-action inside the box of the actions' vectors."""
 
     def __init__(
@@ -81,13 +103,7 @@ class Actor(BaseModel):
         layer_norm: bool = False,
         normalize_images: bool = True,
     ) -> None:
-        super().__init__(
-            observation_space,
-            action_space,
-            features_extractor=features_extractor,
-            normalize_images=normalize_images,
-        )
-        self.scale = VectorScale(actions)
+        super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
         self.mu = nn.Sequential(
             nn.Linear(features_extractor.features_dim, net_arch[0]),
             *hidden_layers(net_arch[0], net_arch[1:], activation_fn, layer_norm),
@@ -97,8 +113,7 @@ class Actor(BaseModel):
 
     def unit(self, obs: PyTorchObs) -> Tensor:
         """The proto-action in [-1, 1]."""
-        assert self.features_extractor is not None
-        return self.mu(self.extract_features(obs, self.features_extractor))
+        return self.mu(self.features(obs))
 
     def forward(self, obs: PyTorchObs) -> Tensor:
         return self.scale.to_vectors(self.unit(obs))
@@ -142,7 +157,7 @@ class QNetwork(nn.Module):
         return self.rest(hidden).squeeze(-1)
 
 
-class Critic(BaseModel):
+class Critic(ScaledModel):
     """Q, or several of them: their least is the value of an action (twin critics, as in TD3)."""
 
     def __init__(
@@ -158,29 +173,19 @@ class Critic(BaseModel):
         n_critics: int = 1,
         normalize_images: bool = True,
     ) -> None:
-        super().__init__(
-            observation_space,
-            action_space,
-            features_extractor=features_extractor,
-            normalize_images=normalize_images,
-        )
-        self.scale = VectorScale(actions)
+        super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
         shape: tuple[Any, ...] = (actions.dim, net_arch, activation_fn, layer_norm, interaction)
         self.q_networks = nn.ModuleList(QNetwork(features_extractor.features_dim, *shape) for _ in range(n_critics))
 
     def forward(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
         """Every critic's value of one action per state (batch, dim), or of k (batch, k, dim): (critics, batch, ...)."""
-        assert self.features_extractor is not None
-        features = self.extract_features(obs, self.features_extractor)
-        inputs = self.scale.to_inputs(vectors)
+        features, inputs = self.features(obs), self.scale.to_inputs(vectors)
         return torch.stack([q(features, inputs) for q in self.q_networks])
 
     def rank(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
         """The least of the critics' values of k actions per state (batch, k, dim): (batch, k)."""
-        assert self.features_extractor is not None
-        features = self.extract_features(obs, self.features_extractor)
         states = max(1, CANDIDATES_AT_ONCE // vectors.shape[1])
-        blocks = zip(torch.split(features, states), torch.split(vectors, states), strict=True)
+        blocks = zip(torch.split(self.features(obs), states), torch.split(vectors, states), strict=True)
         return torch.cat([self._rank_block(*block) for block in blocks])
 
     def _rank_block(self, features: Tensor, vectors: Tensor) -> Tensor:

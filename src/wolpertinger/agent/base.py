@@ -1,0 +1,84 @@
+"""What Stable-Baselines3's base class lacks for action sets: fitting environments, files without pickle."""
+
+import io
+import pathlib
+from collections.abc import Iterable
+from typing import Any, Self
+
+import gymnasium as gym
+import torch
+from stable_baselines3.common.base_class import maybe_make_env
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+
+from wolpertinger.actions import ActionSet
+from wolpertinger.agent import checkpoint
+from wolpertinger.agent.exploration import Exploration
+from wolpertinger.agent.match import match_actions, require_discrete, require_same_actions
+from wolpertinger.agent.policy import WolpertingerPolicy
+from wolpertinger.envs.vector import GymnasiumVecEnv
+
+
+class ActionSetAlgorithm(OffPolicyAlgorithm):
+    """An off-policy algorithm over an action set, in any kind of environment, saved without pickle."""
+
+    policy: WolpertingerPolicy
+    actions: ActionSet
+    exploration: Exploration
+    final_learning_rate: float | None
+    replay_buffer: ReplayBuffer
+    _actions_from_env: bool
+    _k: int | float | None
+
+    @staticmethod
+    def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        env = maybe_make_env(env, verbose)
+        if isinstance(env, gym.vector.VectorEnv):
+            env = VecMonitor(GymnasiumVecEnv(env))
+        require_discrete(env.action_space)
+        return OffPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+
+    def set_env(self, env: Any, force_reset: bool = True) -> None:
+        """Train in another environment from now on: one with the same spaces and the same actions."""
+        wrapped = self._wrap_env(env, self.verbose)
+        match_actions(self.actions, wrapped.action_space, wrapped, self.exploration)
+        if self._actions_from_env:
+            require_same_actions(self.actions, wrapped)
+        super().set_env(wrapped, force_reset)
+
+    def _setup_lr_schedule(self) -> None:
+        super()._setup_lr_schedule()
+        if self.final_learning_rate is not None:
+            self.lr_schedule = LinearSchedule(self.lr_schedule(1), self.final_learning_rate, end_fraction=1.0)
+
+    def save(
+        self,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
+        """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash."""
+        checkpoint.save(self, path, exclude=exclude, include=include)
+
+    def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
+        """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""
+        checkpoint.save_buffer(self.replay_buffer, path)
+
+    def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
+        """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
+        checkpoint.load_buffer(self.replay_buffer, path)
+
+    @classmethod
+    def load(  # type: ignore[override]
+        cls,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | gym.vector.VectorEnv | None = None,
+        device: torch.device | str = "auto",
+        actions: ActionSet | None = None,
+        **settings: Any,
+    ) -> Self:
+        """An agent from a file that `save` wrote; `settings` replace those it was saved with. Runs nothing of it."""
+        return checkpoint.load(cls, path, env=env, device=device, actions=actions, settings=settings)

@@ -132,9 +132,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     console.print(_score_table(found))
     console.print(_recommendation_table(found))
     if found.config.env.get("data") == "complete-journey":
-        console.print(
-            "Data: Complete Journey, grocery lines that its R manual calls receipts and its Python package simulated."
-        )
+        console.print(DATA_CAVEAT)
     console.print(f"plot: {options.folder / 'curve.png'}", highlight=False)
 
 
@@ -149,7 +147,13 @@ def _score_table(found: Evaluation) -> Table:
     table.add_row(
         f"agent ({found.checkpoint})", f"{exact.value:.3f}", f"{exact.share:.1%}", interval, str(exact.distinct)
     )
-    for name, value in (("random", exact.random), ("best fixed item", exact.best_fixed), ("optimum", exact.optimum)):
+    others = {
+        "best of its candidates": exact.candidates,
+        "random": exact.random,
+        "best fixed item": exact.best_fixed,
+        "optimum": exact.optimum,
+    }
+    for name, value in others.items():
         table.add_row(name, f"{value:.3f}", f"{value / exact.optimum:.1%}")
     return table
 
@@ -161,7 +165,7 @@ def _speed(found: Evaluation) -> str:
 
 
 def _recommendation_table(found: Evaluation) -> Table:
-    table = Table(title="some recommendations, and the chance that they are accepted")
+    table = Table(title="some recommendations")
     for heading, justify in (
         ("to a user at", "left"),
         ("recommends", "left"),

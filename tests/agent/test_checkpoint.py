@@ -415,3 +415,13 @@ def test_n_steps_can_be_changed_on_loading(tmp_path):
 def test_loaded_twice_it_is_the_same_run(path):
     runs = [Wolpertinger.load(path, env=TargetEnv(length=5)).learn(30, reset_num_timesteps=False) for _ in range(2)]
     same_tensors(runs[0].policy.state_dict(), runs[1].policy.state_dict())
+
+
+def test_load_takes_what_stable_baselines3_takes(tmp_path, capsys):
+    agent = small_agent(TargetEnv(), k=2)
+    agent.save(tmp_path / "agent")
+    loaded = Wolpertinger.load(tmp_path / "agent", None, "cpu", {"gamma": 0.5}, True)
+    assert loaded.gamma == 0.5
+    assert "PyTorch" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="force_reset=False: a file holds no environment's state"):
+        Wolpertinger.load(tmp_path / "agent", force_reset=False)

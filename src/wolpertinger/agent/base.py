@@ -11,7 +11,7 @@ from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
-from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.utils import LinearSchedule, get_system_info
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet
@@ -72,13 +72,26 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         checkpoint.load_buffer(self.replay_buffer, path)
 
     @classmethod
-    def load(  # type: ignore[override]
+    def load(
         cls,
         path: str | pathlib.Path | io.BufferedIOBase,
         env: GymEnv | gym.vector.VectorEnv | None = None,
         device: torch.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        *,
         actions: ActionSet | None = None,
         **settings: Any,
     ) -> Self:
-        """An agent from a file that `save` wrote; `settings` replace those it was saved with. Runs nothing of it."""
+        """An agent from a file that `save` wrote; it runs nothing of it.
+
+        `custom_objects` and `settings` replace what the agent was saved with. Files hold no environment's state, so
+        the next `learn` always begins with a reset.
+        """
+        if not force_reset:
+            raise ValueError("force_reset=False: a file holds no environment's state to go on from; leave it out")
+        if print_system_info:
+            get_system_info()
+        settings = {**(custom_objects or {}), **settings}
         return checkpoint.load(cls, path, env=env, device=device, actions=actions, settings=settings)

@@ -60,11 +60,15 @@ class UserModel:
         values = self.evaluate(policy)
         while True:
             refused = STAY_REFUSED * values.mean()
-            backup, policy = self.acceptance.best(self.rewards + STAY_ACCEPTED * values - refused)
+            backup, policy = self.acceptance.best(self.gain(values))
             improved = self.evaluate(policy)
             if np.allclose(refused + backup, values, rtol=1e-9, atol=1e-12):
                 return Solution(policy, improved)
             values = improved
+
+    def gain(self, values: Array) -> Array:
+        """What an accepted item is worth beyond a refused one (n,): W[i, j] * gain[j] ranks the items at i."""
+        return self.rewards + STAY_ACCEPTED * values - STAY_REFUSED * values.mean()
 
     def evaluate(self, policy: Any) -> Array:
         """Exact value of every state under a policy: an item per state (n,), or a matrix of chances (n, n)."""

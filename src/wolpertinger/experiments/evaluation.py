@@ -9,7 +9,7 @@ import numpy as np
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs.recommender import Task
 from wolpertinger.experiments.run import RunConfig, make_env, read_config
-from wolpertinger.experiments.scores import ExactScore, SampledScore, exact_score, policy_of, sampled_score
+from wolpertinger.experiments.scores import ExactScore, SampledScore, exact_score, sampled_score
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def evaluate(folder: Path, *, checkpoint: str = "best", episodes: int = 2_000, e
 
 def _recommendations(agent: Wolpertinger, task: Task, examples: int, seed: int) -> list[Recommendation]:
     states = np.random.default_rng(seed).choice(task.model.n, size=min(examples, task.model.n), replace=False)
-    items = policy_of(agent, task.observe(states))
+    items, _ = agent.predict(task.observe(states), deterministic=True)
     names = task.names or [f"item {number}" for number in range(task.model.n)]
     chances = task.model.acceptance.at(states, items)
     return [

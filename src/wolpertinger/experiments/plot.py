@@ -26,7 +26,9 @@ def plot_curve(folder: Path) -> Path:
     for (name, value), style in zip(baselines.items(), ("-", "--", ":"), strict=True):
         axes.axhline(value, color="black", linestyle=style, linewidth=1, label=f"{name} {value:.2f}")
     axes.set(xlabel="transitions", ylabel="exact return of the policy", ylim=(0, 1.05 * max(baselines.values())))
-    axes.legend(loc="center right")
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
     axes.grid(alpha=0.3)
     path = folder / "curve.png"
     figure.savefig(path, dpi=120)

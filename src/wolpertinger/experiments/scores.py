@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -23,6 +21,8 @@ class ExactScore:
     optimum: float
     best_fixed: float
     random: float
+    candidates: float
+    """Return of the best candidate of each state by the true values: what a perfect critic would make of this actor."""
     distinct: int
     """How many different actions the policy takes over all states."""
 
@@ -42,21 +42,24 @@ class SampledScore:
     steps_per_second: float
 
 
-def policy_of(agent: Wolpertinger, observations: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The agent's deterministic action in each of many states."""
-    rows = max(1, CANDIDATES_AT_ONCE // agent.k)
-    parts = [observations[start : start + rows] for start in range(0, len(observations), rows)]
-    return np.concatenate([agent.predict(part, deterministic=True)[0] for part in parts])
-
-
 def exact_score(agent: Wolpertinger, model: UserModel) -> ExactScore:
     """The return of the agent's policy in a recommender, computed over all of its states."""
-    policy = policy_of(agent, agent.actions.embed(np.arange(model.n)))
+    policy = np.empty(model.n, dtype=np.int64)
+    best_candidate = np.empty(model.n, dtype=np.int64)
+    gain = model.gain(model.optimum.values)
+    rows = max(1, CANDIDATES_AT_ONCE // agent.k)
+    for start in range(0, model.n, rows):
+        states = np.arange(start, min(start + rows, model.n))
+        why = agent.explain(agent.actions.embed(states))
+        policy[states] = why.chosen
+        worth = model.acceptance.at(states[:, None], why.actions) * gain[why.actions]  # (states, k)
+        best_candidate[states] = why.actions[np.arange(len(states)), worth.argmax(axis=1)]
     return ExactScore(
         value=float(model.evaluate(policy).mean()),
         optimum=model.optimum.value,
         best_fixed=model.best_fixed.value,
         random=model.random_value,
+        candidates=float(model.evaluate(best_candidate).mean()),
         distinct=len(np.unique(policy)),
     )
 

@@ -1,5 +1,6 @@
 # Two commands do everything on a fresh machine with Python 3.11: make demo, make test.
 PYTHON ?= python3.11
+TORCH  ?= torch==2.13.0
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
@@ -9,10 +10,10 @@ ONE_THREAD := OMP_NUM_THREADS=1
 .PHONY: demo test test-slow check format bench clean
 .DEFAULT_GOAL := demo
 
-# torch goes first, pinned: the CPU build. A bare range would pull gigabytes of CUDA.
+# torch goes first and pinned: with none installed, the package's own range would pull the newest, gigabytes of CUDA.
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[data,dev]"
 	@touch $@
 

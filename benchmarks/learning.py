@@ -101,10 +101,10 @@ def claims_table() -> str:
         if not found:
             rows.append(f"| {name.split('/')[1]} | missing |")
             continue
-        shares = [entry["best"]["share"] for entry in found]
+        shares = [entry["last"]["share"] for entry in found]
         baselines = found[0]["baselines"]
         fixed, random = (baselines[key] / baselines["optimum"] for key in ("best fixed item", "random"))
-        distinct = ", ".join(f"{entry['best']['distinct']:.0f}" for entry in found)
+        distinct = ", ".join(f"{entry['last']['distinct']:.0f}" for entry in found)
         seconds = statistics.median(entry["seconds"] for entry in found)
         rows.append(
             f"| {name.split('/')[1]} | **{statistics.mean(shares):.1%}** ({', '.join(f'{s:.1%}' for s in shares)}) "

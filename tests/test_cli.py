@@ -69,3 +69,20 @@ def test_unknown_options_are_errors(capsys):
     with pytest.raises(SystemExit, match="2"):
         main([*TINY, "--colour", "3"])
     assert "unrecognized arguments: --colour 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*TINY, "--steps", "0"], "argument --steps: 0 is too few: give at least 1"),
+        ([*TINY, "--envs", "0"], "argument --envs: 0 is too few"),
+        ([*TINY, "--threads", "0"], "argument --threads: 0 is too few"),
+        ([*TINY, "--device", "toaster"], "argument --device: 'toaster' is no device here"),
+        ([*TINY, "--preset", "best"], "argument --preset: invalid choice: 'best'"),
+        (["evaluate", "runs", "--episodes", "1"], "argument --episodes: 1 is too few: give at least 2"),
+    ],
+)
+def test_numbers_out_of_range_are_named(arguments, message, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert message in capsys.readouterr().err

@@ -3,17 +3,18 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 from rich.table import Table
+from stable_baselines3.common.utils import get_device
 
 from wolpertinger.agent import CheckpointError
 from wolpertinger.experiments import Evaluation, evaluate, make_config, train
-from wolpertinger.experiments.presets import TASKS, Task
+from wolpertinger.experiments.presets import TASKS, TaskPreset
 
 TRAIN_EXAMPLE = """example:
   wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
@@ -39,15 +40,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="wolpertinger", description="Reinforcement learning with huge action sets.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    training = commands.add_parser("train", help="train an agent on a task, into a run folder")
+    training = commands.add_parser(
+        "train", help="train an agent on a task, into a run folder", **_with_example(TRAIN_EXAMPLE)
+    )
     tasks = training.add_subparsers(dest="task", required=True, metavar="TASK")
     for name, task in TASKS.items():
         _add_task(tasks.add_parser(name, help=f"{task.env_id}", **_with_example(TRAIN_EXAMPLE)), task)
 
     evaluating = commands.add_parser("evaluate", help="score a run's agent", **_with_example(EVALUATE_EXAMPLE))
     evaluating.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
-    evaluating.add_argument("--checkpoint", default="best", help='"best" (default, by evaluation) or "last"')
-    evaluating.add_argument("--episodes", type=int, default=2_000, help="episodes to sample (default: %(default)s)")
+    evaluating.add_argument(
+        "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
+    )
+    evaluating.add_argument(
+        "--episodes", type=_at_least(2), default=2_000, help="episodes to sample (default: %(default)s)"
+    )
     evaluating.add_argument("--json", action="store_true", help="print the numbers as JSON")
     evaluating.set_defaults(run=_evaluate)
     return parser
@@ -57,31 +64,57 @@ def _with_example(example: str) -> dict[str, Any]:
     return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
 
 
-def _add_task(parser: argparse.ArgumentParser, task: Task) -> None:
+def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
     options = parser.add_argument_group("the environment")
     for name, option in task.env.items():
         default = "" if option.default is None else f" (default: {option.default})"
         options.add_argument(
-            f"--{name.replace('_', '-')}", dest=f"env_{name}", type=option.type, help=option.help + default
+            f"--{name.replace('_', '-')}",
+            dest=f"env_{name}",
+            type=option.type,
+            metavar=option.type.__name__.upper(),
+            help=option.help + default,
         )
     agent = parser.add_argument_group("the agent")
     agent.add_argument(
         "--k", type=_number, help=f"candidates: a count, or a share of A with a point (default: {task.k})"
     )
-    agent.add_argument("--preset", default="default", help='"default", or "paper": plain DDPG as published')
+    agent.add_argument(
+        "--preset",
+        default="default",
+        choices=("default", "paper"),
+        help='"default", or "paper": plain DDPG as published',
+    )
     agent.add_argument(
         "--set", dest="changes", action="append", default=[], metavar="NAME=VALUE", type=_change,
         help="any other setting of the agent, in JSON; nested ones with a point: exploration.epsilon=0.5",
     )  # fmt: skip
     run = parser.add_argument_group("the run")
-    run.add_argument("--steps", type=int, help=f"transitions (default: {task.steps:,})")
-    run.add_argument("--envs", type=int, help=f"environments stepped together (default: {task.n_envs})")
+    run.add_argument("--steps", type=_at_least(1), help=f"transitions (default: {task.steps:,})")
+    run.add_argument("--envs", type=_at_least(1), help=f"environments stepped together (default: {task.n_envs})")
     run.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
     run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
     run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
-    run.add_argument("--device", default="auto", help='"auto", "cpu" or "cuda" (default: %(default)s)')
-    run.add_argument("--threads", type=int, help="threads for the networks (default: as torch decides)")
+    run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
+    run.add_argument("--threads", type=_at_least(1), help="threads for the networks (default: as torch decides)")
     parser.set_defaults(run=_train)
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is too few: give at least {least}")
+        return int(text)
+
+    return integer
+
+
+def _device(text: str) -> str:
+    try:
+        get_device(text)
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no device here: {str(error).splitlines()[0]}") from error
+    return text
 
 
 def _number(text: str) -> int | float:

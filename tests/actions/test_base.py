@@ -13,8 +13,8 @@ from wolpertinger.actions import resolve_k
         (0.05, 835, 41),
         (1.0, 7, 7),
         (1e-9, 7, 1),
-        (0.5, 2**100, 2**99),
-        (0.1, 10**30, 10**29),
+        (1e-25, 2**100, 126_765),
+        (1e-24, 10**30, 10**6),
         (1, 7, 1),
         (7, 7, 7),
         (2**80, 2**100, 2**80),
@@ -40,3 +40,10 @@ def test_a_share_outside_0_to_1_is_an_error(k):
 def test_what_is_no_number_is_an_error(k):
     with pytest.raises(TypeError, match=r"^k=.* is not a number: give a count from 1 to 10"):
         resolve_k(k, 10)
+
+
+def test_a_share_of_a_huge_set_is_refused_by_its_count():
+    with pytest.raises(
+        ValueError, match=r"k=0\.05 of \d+ actions are \d+ candidates: give a count of 16777216 at most"
+    ):
+        resolve_k(0.05, 2**100)

@@ -392,3 +392,34 @@ def test_actions_of_another_integer_type_are_welcome():
     env = TargetEnv(points_per_axis=5, length=3)
     env.action_space = spaces.Discrete(25, dtype=np.int32)
     assert small_agent(env).learn(40).replay_buffer.actions.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"exploration": {"epsilon": 0.1}}, TypeError, r"exploration=\{'epsilon': 0.1\}: give Exploration\(\.\.\.\)"),
+        ({"policy_kwargs": {"k": 7}}, ValueError, "policy_kwargs holds k: give it to Wolpertinger itself"),
+        ({"anchor": -1}, ValueError, "anchor=-1: give a number of at least 0"),
+        ({"max_grad_norm": -1}, ValueError, "max_grad_norm=-1: give a number of at least 0"),
+        ({"learning_rate": lambda left: left, "final_learning_rate": 0.1}, ValueError, "is a schedule already"),
+    ],
+)
+def test_bad_options_are_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        small_agent(TargetEnv(), **arguments)
+
+
+def test_the_learning_rates_go_to_their_final_values_together():
+    agent = small_agent(TargetEnv(), learning_rate=1e-2, final_learning_rate=1e-3, actor_learning_rate=1e-4)
+    agent.learn(40)
+    assert agent.critic.optimizer.param_groups[0]["lr"] == pytest.approx(1e-3, rel=0.5)
+    assert agent.actor.optimizer.param_groups[0]["lr"] == pytest.approx(1e-5, rel=0.5)
+
+
+def test_parameters_are_set_from_a_dict_not_from_a_file(tmp_path):
+    agent, other = small_agent(TargetEnv(), seed=1), small_agent(TargetEnv(), seed=2)
+    other.set_parameters(agent.get_parameters())
+    for own, given in zip(other.policy.parameters(), agent.policy.parameters(), strict=True):
+        torch.testing.assert_close(own, given)
+    with pytest.raises(TypeError, match=r"is not a dict of parameters: load a file with Wolpertinger\.load"):
+        agent.set_parameters(str(tmp_path / "agent.zip"))

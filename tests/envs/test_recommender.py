@@ -270,3 +270,20 @@ def test_environments_of_the_same_options_share_their_tables():
     assert make(items=49, dim=20, data="generated", data_seed=0).task is single.task  # defaults spelled out
     assert make(items=49, data_seed=1).task is not single.task
     assert single.np_random is not users.np_random
+
+
+def test_small_catalogues_need_no_word_on_guidance():
+    env = gym.make("wolpertinger/Recommender-v0", items=12, dim=3)
+    env.reset(seed=0)
+    assert len(env.unwrapped.guided_actions()) == 12
+
+
+def test_the_users_own_recommender_steps_many_users_too():
+    chances = np.full((5, 5), 0.5)
+    env = Recommender(acceptance=chances, rewards=np.ones(5), vectors=np.eye(5))
+    users = env.vector(8)
+    obs, _ = users.reset(seed=0)
+    assert obs.shape == (8, 5)
+    assert users.model is env.model
+    with pytest.raises(ValueError, match="num_envs=0: give at least 1"):
+        env.vector(0)

@@ -171,3 +171,30 @@ def test_close_closes_the_environment():
     vector = countdowns((3, 9))
     GymnasiumVecEnv(vector).close()
     assert vector.closed
+
+
+class Succeeds(gym.Env):
+    """Ends after two steps and says whether it was a success."""
+
+    observation_space = gym.spaces.Box(-1, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        info = {"is_success": bool(action), "score": {"goals": 3}} if self.steps == 2 else {}
+        return np.zeros(1, np.float32), 0.0, self.steps == 2, False, info
+
+
+def test_the_last_info_of_an_episode_is_passed_on():
+    same_step = gym.vector.AutoresetMode.SAME_STEP
+    env = GymnasiumVecEnv(gym.vector.SyncVectorEnv([Succeeds] * 2, autoreset_mode=same_step))
+    env.reset()
+    env.step(np.array([1, 0]))
+    *_, infos = env.step(np.array([1, 0]))
+    assert [info["is_success"] for info in infos] == [True, False]
+    assert [info["score"]["goals"] for info in infos] == [3, 3]

@@ -123,3 +123,27 @@ def test_every_task_and_preset_builds_an_agent(preset):
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_config(**arguments)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_of_the_users_own_is_never_touched(tmp_path, overwrite):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileExistsError, match=r"holds what is not of a run \(thesis\.txt\): give another folder"):
+        train(tiny(), tmp_path, overwrite=overwrite)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_run_goes_into_an_empty_folder_and_replaces_a_run(tmp_path):
+    train(tiny(steps=200), tmp_path, quiet=True)
+    train(tiny(steps=400), tmp_path, quiet=True, overwrite=True)
+    assert json.loads((tmp_path / "result.json").read_text())["steps"] == 400
+
+
+def test_evaluation_meets_other_users_than_training(folder, monkeypatch):
+    seeds = []
+    monkeypatch.setattr(
+        "wolpertinger.experiments.evaluation.sampled_score",
+        lambda agent, env, episodes: seeds.append(env.unwrapped._seeds),
+    )
+    evaluate(folder)
+    assert seeds[0][0] == 10_000

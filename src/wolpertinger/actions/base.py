@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+MOST_CANDIDATES = 2**24  # that a share may come to: a share of a huge set is hardly what was meant
+
 Floats = npt.NDArray[np.floating[Any]]
 Actions = npt.NDArray[np.int64]
 
@@ -55,7 +57,10 @@ def resolve_k(k: int | float, n: int) -> int:
     if not 0 < k <= 1:
         raise ValueError(f"k={k!r} is not a share: give {accepted}")
     # Exact for any n: 0.29 * 100 is 28.999999999999996 in floats, and 2**100 does not fit one.
-    return max(1, int(Fraction(repr(float(k))) * n))
+    count = max(1, int(Fraction(repr(float(k))) * n))
+    if count > MOST_CANDIDATES:
+        raise ValueError(f"k={k!r} of {n} actions are {count} candidates: give a count of {MOST_CANDIDATES} at most")
+    return count
 
 
 def sample_actions(space: spaces.Space, rng: np.random.Generator, n: int) -> Actions:

@@ -114,6 +114,13 @@ class Wolpertinger(ActionSetAlgorithm):
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
         if critic_loss not in LOSSES:
             raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
+        if exploration is not None and not isinstance(exploration, Exploration):
+            raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
+        if own := {"actions", "k"} & (policy_kwargs or {}).keys():
+            raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
+        for name, value in (("anchor", anchor), ("max_grad_norm", max_grad_norm)):
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name}={value!r}: give a number of at least 0")
         if final_learning_rate is not None and callable(learning_rate):
             raise ValueError("learning_rate is a schedule already: leave out final_learning_rate")
         self.critic_loss = critic_loss
@@ -203,7 +210,8 @@ class Wolpertinger(ActionSetAlgorithm):
     def _update_learning_rates(self) -> None:
         self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
         if self.actor_learning_rate is not None:
-            share = self.lr_schedule(self._current_progress_remaining) / self.lr_schedule(1)
+            first = self.lr_schedule(1)
+            share = self.lr_schedule(self._current_progress_remaining) / first if first else 1.0
             update_learning_rate(self.actor.optimizer, self.actor_learning_rate * share)
 
     def _sample_action(

@@ -63,6 +63,14 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash."""
         checkpoint.save(self, path, exclude=exclude, include=include)
 
+    def set_parameters(
+        self, load_path_or_dict: Any, exact_match: bool = True, device: torch.device | str = "auto"
+    ) -> None:
+        """Put parameters from a dict of `get_parameters` in place; a file is loaded with `load`."""
+        if not isinstance(load_path_or_dict, dict):
+            raise TypeError(f"{load_path_or_dict!r} is not a dict of parameters: load a file with Wolpertinger.load")
+        super().set_parameters(load_path_or_dict, exact_match, device)
+
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""
         checkpoint.save_buffer(self.replay_buffer, path)

@@ -120,7 +120,8 @@ class WolpertingerPolicy(BasePolicy):
 
     def embed(self, actions: Tensor) -> Tensor:
         """The vectors of actions, as float tensors on the actions' device."""
-        return torch.as_tensor(self.actions.embed(actions.cpu().numpy()), device=actions.device)
+        vectors = self.actions.embed(actions.cpu().numpy())
+        return torch.as_tensor(vectors, dtype=torch.float32, device=actions.device)
 
     @torch.no_grad()
     def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:

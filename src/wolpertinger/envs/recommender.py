@@ -17,15 +17,19 @@ from wolpertinger.envs.acceptance import Acceptance, Ids
 from wolpertinger.envs.catalogue import Catalogue, load_catalogue
 from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
 
+GUIDED = 30  # items in the subset for guided exploration, if the user names no number
+
 
 class Task:
     """What the single and the vectorised environment share: the user, the items' vectors, the spaces."""
 
-    def __init__(self, catalogue: Catalogue, guided: int) -> None:
+    def __init__(self, catalogue: Catalogue, guided: int | None) -> None:
         self.model = UserModel(catalogue.acceptance, catalogue.rewards)
         self.actions = ActionTable(catalogue.vectors)
         if self.actions.n != self.model.n:
             raise ValueError(f"{self.actions.n} vectors for {self.model.n} items: give one vector per item")
+        if guided is None:
+            guided = min(GUIDED, self.model.n)
         if not 1 <= guided <= self.model.n:
             raise ValueError(f"guided={guided}: give a number of items from 1 to {self.model.n}")
         self.names = catalogue.names
@@ -77,7 +81,7 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         acceptance: Any,
         rewards: npt.ArrayLike,
         vectors: npt.ArrayLike,
-        guided: int = 30,
+        guided: int | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         self._set_task(Task(Catalogue(Acceptance.of(acceptance), rewards, vectors, names), guided))
@@ -109,6 +113,10 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         """Items that are likely good for the current state."""
         return self.task.guided[self.state]
 
+    def vector(self, num_envs: int) -> "RecommenderVector":
+        """Many users of this recommender, stepped together."""
+        return RecommenderVector(self.task, num_envs)
+
 
 class RecommenderVector(VectorEnv):
     """Many users of one `Recommender` at once, stepped together in numpy; sessions that end start anew in the step."""
@@ -116,6 +124,8 @@ class RecommenderVector(VectorEnv):
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
 
     def __init__(self, task: Task, num_envs: int) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs={num_envs}: give at least 1")
         self.num_envs = num_envs
         self.task, self.model, self.actions, self.names = task, task.model, task.actions, task.names
         self.single_observation_space = task.observation_space
@@ -164,20 +174,20 @@ class RecommenderVector(VectorEnv):
         return self.task.guided[self.states]
 
 
-def make(*, guided: int = 30, **catalogue: Any) -> Recommender:
+def make(*, guided: int | None = None, **catalogue: Any) -> Recommender:
     """Entry point of `wolpertinger/Recommender-v0`; the options beside `guided` are those of `load_catalogue`."""
     env = Recommender.__new__(Recommender)
     env._set_task(_shared_task(guided, _every_option(catalogue)))
     return env
 
 
-def make_vector(num_envs: int = 1, *, guided: int = 30, **catalogue: Any) -> RecommenderVector:
+def make_vector(num_envs: int = 1, *, guided: int | None = None, **catalogue: Any) -> RecommenderVector:
     """Entry point of `gymnasium.make_vec("wolpertinger/Recommender-v0", num_envs=...)`."""
     return RecommenderVector(_shared_task(guided, _every_option(catalogue)), num_envs)
 
 
 @lru_cache(maxsize=4)
-def _shared_task(guided: int, options: tuple[tuple[str, Any], ...]) -> Task:
+def _shared_task(guided: int | None, options: tuple[tuple[str, Any], ...]) -> Task:
     """One task per set of options: training, evaluation and many users share the same tables."""
     return Task(load_catalogue(**dict(options)), guided)
 

@@ -11,7 +11,10 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 
 class GymnasiumVecEnv(VecEnv):
-    """A Gymnasium vector environment as a Stable-Baselines3 `VecEnv`: one call steps all users."""
+    """A Gymnasium vector environment as a Stable-Baselines3 `VecEnv`: one call steps all users.
+
+    The infos are those of the environments whose episode ended: what Stable-Baselines3 reads.
+    """
 
     def __init__(self, env: VectorEnv) -> None:
         mode = env.metadata.get("autoreset_mode")
@@ -42,7 +45,8 @@ class GymnasiumVecEnv(VecEnv):
         if over.size:
             timed_out = (truncated & ~terminated)[over].tolist()  # no terminal state: the target must look beyond it
             for i, last, cut in zip(over.tolist(), info["final_obs"][over], timed_out, strict=True):
-                infos[i] = {"terminal_observation": last, "TimeLimit.truncated": cut}
+                infos[i] = _info_of(info.get("final_info", {}), i)
+                infos[i] |= {"terminal_observation": last, "TimeLimit.truncated": cut}
         return obs, np.asarray(rewards, dtype=np.float32), done, infos
 
     def close(self) -> None:
@@ -79,3 +83,9 @@ class GymnasiumVecEnv(VecEnv):
 
     def _indices(self, indices: VecEnvIndices) -> Sequence[int]:
         return list(self._get_indices(indices))
+
+
+def _info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
+    """What Gymnasium's `infos`, arrays by key with a mask under "_key", say of environment i."""
+    present = {name: value for name, value in infos.items() if f"_{name}" in infos and infos[f"_{name}"][i]}
+    return {name: _info_of(value, i) if isinstance(value, dict) else value[i] for name, value in present.items()}

@@ -42,8 +42,8 @@ def evaluate(folder: Path, *, checkpoint: str = "best", episodes: int = 2_000, e
         kept = ", ".join(sorted(found.stem for found in path.parent.glob("*.zip"))) or "none yet"
         raise FileNotFoundError(f"{folder} has no checkpoint {checkpoint!r}: it has {kept}")
     env = make_env(config)
-    env.seed(config.seed + 10_000)  # other users than in training
     agent = Wolpertinger.load(path, env=env)
+    env.seed(config.seed + 10_000)  # other users than in training, and after `load`, which seeds too
     task: Task = env.get_attr("task", indices=0)[0]
     result = folder / "result.json"
     return Evaluation(

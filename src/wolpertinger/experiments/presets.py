@@ -14,7 +14,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskPreset:
     """A task that can be trained by name."""
 
     env_id: str
@@ -30,6 +30,7 @@ class Task:
 
 # The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
 # units, slow targets, Ornstein-Uhlenbeck noise. Guided epsilon is the Wolpertinger paper's, for its recommender.
+# It keeps the task's number of environments: one update follows one step of all of them.
 PAPER: dict[str, Any] = {
     "learning_rate": 1e-3,
     "actor_learning_rate": 1e-4,
@@ -41,8 +42,8 @@ PAPER: dict[str, Any] = {
     "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
 }
 
-TASKS: dict[str, Task] = {
-    "recommender": Task(
+TASKS: dict[str, TaskPreset] = {
+    "recommender": TaskPreset(
         env_id="wolpertinger/Recommender-v0",
         env={
             "items": Option(835, int, "items in the catalogue (the paper: 49, 835, 13138)"),
@@ -53,7 +54,7 @@ TASKS: dict[str, Task] = {
                 None, float, "scale the acceptance so that the median state's best item has this chance"
             ),
             "data_seed": Option(0, int, "seed of the generated items, or of the split of the households"),
-            "guided": Option(30, int, "items in the subset that guided exploration draws from"),
+            "guided": Option(None, int, "items in the subset that guided exploration draws from (default: 30)"),
         },
         n_envs=256,
         steps=1_000_000,

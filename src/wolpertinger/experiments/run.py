@@ -25,6 +25,7 @@ from wolpertinger.experiments.plot import plot_curve
 from wolpertinger.experiments.scores import exact_score
 
 EVALUATIONS = 20  # points on a learning curve
+RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json"}
 CURVE = ("steps", "seconds", "return", "share", "distinct")
 
 
@@ -60,12 +61,15 @@ def make_config(
     chosen = presets.TASKS[task]
     if unknown := (env or {}).keys() - chosen.env.keys():
         raise ValueError(f"unknown options of {task}: {', '.join(unknown)}; there are {', '.join(chosen.env)}")
+    for name, value in (("steps", steps), ("n_envs", n_envs)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name}={value}: give at least 1")
     options = {name: option.default for name, option in chosen.env.items()} | (env or {})
     return RunConfig(
         task=task,
         env={name: value for name, value in options.items() if value is not None},
-        n_envs=n_envs or chosen.n_envs,
-        steps=steps or chosen.steps,
+        n_envs=chosen.n_envs if n_envs is None else n_envs,
+        steps=chosen.steps if steps is None else steps,
         seed=seed,
         k=chosen.k if k is None else k,
         preset=preset,
@@ -91,7 +95,10 @@ def make_env(config: RunConfig, n_envs: int | None = None) -> VecEnv:
 def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolpertinger:
     """The run's agent, untrained."""
     settings = dict(config.agent)
-    exploration = Exploration(**settings.pop("exploration", {}))
+    spec = settings.pop("exploration", {})
+    if not isinstance(spec, dict):
+        raise ValueError(f"exploration={spec!r}: give its settings by name, as exploration.epsilon")
+    exploration = Exploration(**spec)
     return Wolpertinger(
         "MlpPolicy", env, k=config.k, exploration=exploration, seed=config.seed, device=device, **settings
     )
@@ -101,11 +108,11 @@ def train(
     config: RunConfig, folder: Path, *, overwrite: bool = False, device: str = "auto", quiet: bool = False
 ) -> Path:
     """Train and leave everything in `folder`; a folder that holds a run already is only replaced if told to."""
-    if (folder / "config.json").exists() and not overwrite:
-        raise FileExistsError(f"{folder} holds a run already: give another folder, or --overwrite")
+    _check_folder(folder, overwrite)
     env = make_env(config)
     agent = make_agent(config, env, device)
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():  # empty, or a run to be replaced
+        shutil.rmtree(folder)
     (folder / "checkpoints").mkdir(parents=True)
     _write_json(folder / "config.json", asdict(config))
     agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
@@ -135,6 +142,17 @@ def train(
     )
     plot_curve(folder)
     return folder
+
+
+def _check_folder(folder: Path, overwrite: bool) -> None:
+    """Never write into, or remove, a folder that holds anything but a run."""
+    if not folder.exists():
+        return
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+    if strange := sorted(names - RUN_FILES):
+        raise FileExistsError(f"{folder} holds what is not of a run ({', '.join(strange[:3])}): give another folder")
+    if "config.json" in names and not overwrite:
+        raise FileExistsError(f"{folder} holds a run already: give another folder, or --overwrite")
 
 
 def _log_interval(config: RunConfig) -> int:

@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs import UserModel
 
-CANDIDATES_AT_ONCE = 1 << 16  # states times k in one batch of predictions
+EXPLAINED_AT_ONCE = 1 << 16  # states times k in one batch of predictions
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def exact_score(agent: Wolpertinger, model: UserModel) -> ExactScore:
     policy = np.empty(model.n, dtype=np.int64)
     best_candidate = np.empty(model.n, dtype=np.int64)
     gain = model.gain(model.optimum.values)
-    rows = max(1, CANDIDATES_AT_ONCE // agent.k)
+    rows = max(1, EXPLAINED_AT_ONCE // agent.k)
     for start in range(0, model.n, rows):
         states = np.arange(start, min(start + rows, model.n))
         why = agent.explain(agent.actions.embed(states))

@@ -52,6 +52,7 @@ def test_the_curve_is_the_exact_return_and_the_best_checkpoint_is_its_maximum(fo
     assert result["last"]["steps"] == curve["steps"][-1]
     assert result["baselines"]["random"] < result["baselines"]["best fixed item"] < result["baselines"]["optimum"]
     assert evaluate(folder, episodes=8).exact.value == pytest.approx(max(curve["return"]))
+    assert evaluate(folder, episodes=8, checkpoint="last").exact.value == pytest.approx(curve["return"][-1])
 
 
 def test_the_config_is_enough_to_repeat_a_run(folder, tmp_path):

@@ -195,13 +195,16 @@ class LearningCurve(BaseCallback):
             csv.writer(file).writerow(CURVE)
 
     def _on_step(self) -> bool:
-        if self.num_timesteps >= self.next_evaluation:
+        if self.next_evaluation <= self.num_timesteps < self.steps:
             self.next_evaluation += self.steps // EVALUATIONS
             self._evaluate()
         returns = [episode["r"] for episode in self.model.ep_info_buffer or ()]
         live = f"return {sum(returns) / len(returns):.2f}" if returns else "training"
         self.progress.update(self.bar, completed=min(self.num_timesteps, self.steps), description=live)
         return True
+
+    def _on_training_end(self) -> None:
+        self._evaluate()  # what is saved as the last checkpoint
 
     def _evaluate(self) -> None:
         start = perf_counter()

@@ -19,8 +19,10 @@ from wolpertinger.experiments.presets import TASKS, TaskPreset
 TRAIN_EXAMPLE = """example:
   wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
   wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4"""
-DATA_CAVEAT = """Data: the Complete Journey. Its R manual describes the lines as store receipts, the
-readme of the Python package has since 2025 called them simulated."""
+DATA_CAVEAT = (
+    "Data: the Complete Journey. Its R manual describes the lines as store receipts; "
+    "the readme of the Python package has since 2025 called them simulated."
+)
 EVALUATE_EXAMPLE = """example:
   wolpertinger evaluate runs/first --episodes 5000"""
 

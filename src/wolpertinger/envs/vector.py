@@ -45,8 +45,10 @@ class GymnasiumVecEnv(VecEnv):
         if over.size:
             timed_out = (truncated & ~terminated)[over].tolist()  # no terminal state: the target must look beyond it
             for i, last, cut in zip(over.tolist(), info["final_obs"][over], timed_out, strict=True):
-                infos[i] = _info_of(info.get("final_info", {}), i)
-                infos[i] |= {"terminal_observation": last, "TimeLimit.truncated": cut}
+                infos[i] = {"terminal_observation": last, "TimeLimit.truncated": cut}
+            if "final_info" in info:
+                for i in over.tolist():
+                    infos[i] |= _info_of(info["final_info"], i)
         return obs, np.asarray(rewards, dtype=np.float32), done, infos
 
     def close(self) -> None:

@@ -112,17 +112,9 @@ class Wolpertinger(ActionSetAlgorithm):
         )
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
-        if critic_loss not in LOSSES:
-            raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
-        if exploration is not None and not isinstance(exploration, Exploration):
-            raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
-        if own := {"actions", "k"} & (policy_kwargs or {}).keys():
-            raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
-        for name, value in (("anchor", anchor), ("max_grad_norm", max_grad_norm)):
-            if value is not None and not value >= 0:
-                raise ValueError(f"{name}={value!r}: give a number of at least 0")
-        if final_learning_rate is not None and callable(learning_rate):
-            raise ValueError("learning_rate is a schedule already: leave out final_learning_rate")
+        _check_options(
+            exploration, learning_rate, final_learning_rate, critic_loss, anchor, max_grad_norm, policy_kwargs
+        )
         self.critic_loss = critic_loss
         self.final_learning_rate = final_learning_rate
         self.exploration = exploration or Exploration()
@@ -272,3 +264,25 @@ class Wolpertinger(ActionSetAlgorithm):
         parts = (choice.proto, choice.candidates, choice.distances, choice.q, choice.action)
         arrays = (part.cpu().numpy() for part in parts)
         return Explanation(*(array if batched else array[0] for array in arrays))
+
+
+def _check_options(
+    exploration: Any,
+    learning_rate: Any,
+    final_learning_rate: float | None,
+    critic_loss: str,
+    anchor: float,
+    max_grad_norm: float | None,
+    policy_kwargs: dict[str, Any] | None,
+) -> None:
+    if critic_loss not in LOSSES:
+        raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
+    if exploration is not None and not isinstance(exploration, Exploration):
+        raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
+    if own := {"actions", "k"} & (policy_kwargs or {}).keys():
+        raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
+    for name, value in (("anchor", anchor), ("max_grad_norm", max_grad_norm)):
+        if value is not None and not value >= 0:
+            raise ValueError(f"{name}={value!r}: give a number of at least 0")
+    if final_learning_rate is not None and callable(learning_rate):
+        raise ValueError("learning_rate is a schedule already: leave out final_learning_rate")

@@ -187,7 +187,9 @@ def test_users_take_any_kind_of_integer():
     users = own_vector(3)
     users.reset(seed=0)
     for actions in ([0, 1, 2], np.array([0, 1, 2], np.int32), np.array([3, 1, 2], np.uint8), np.arange(6)[::2] // 2):
-        users.step(actions)
+        obs, rewards, *_ = users.step(actions)
+        assert obs.shape == (3, users.actions.dim)
+        assert rewards.shape == (3,)
 
 
 def test_gymnasium_makes_one_user_or_many():

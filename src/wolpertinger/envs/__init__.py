@@ -31,3 +31,4 @@ gym.register(
     entry_point="wolpertinger.envs.cartpole:CartPoleSwingUp",
     vector_entry_point="wolpertinger.envs.cartpole:CartPoleSwingUpVector",
 )
+gym.register("wolpertinger/Discretized-v0", entry_point="wolpertinger.envs.discretize:make")

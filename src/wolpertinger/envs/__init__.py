@@ -4,6 +4,8 @@ import gymnasium as gym
 
 from wolpertinger.envs.acceptance import Acceptance
 from wolpertinger.envs.discretize import discretize
+from wolpertinger.envs.puddle import PuddleWorld, PuddleWorldVector
+from wolpertinger.envs.puddle_map import PuddleMap
 from wolpertinger.envs.recommender import Recommender, RecommenderVector
 from wolpertinger.envs.user_model import Solution, UserModel
 from wolpertinger.envs.vector import GymnasiumVecEnv
@@ -11,6 +13,9 @@ from wolpertinger.envs.vector import GymnasiumVecEnv
 __all__ = [
     "Acceptance",
     "GymnasiumVecEnv",
+    "PuddleMap",
+    "PuddleWorld",
+    "PuddleWorldVector",
     "Recommender",
     "RecommenderVector",
     "Solution",
@@ -22,4 +27,9 @@ gym.register(
     "wolpertinger/Recommender-v0",
     entry_point="wolpertinger.envs.recommender:make",
     vector_entry_point="wolpertinger.envs.recommender:make_vector",
+)
+gym.register(
+    "wolpertinger/PuddleWorld-v0",
+    entry_point="wolpertinger.envs.puddle:make",
+    vector_entry_point="wolpertinger.envs.puddle:make_vector",
 )

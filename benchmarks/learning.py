@@ -7,13 +7,15 @@ where it was. The tables in README.md and docs/learning.md are rendered from tho
 import argparse
 import json
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks.measure import environment
-from wolpertinger.experiments import make_config, train
+from wolpertinger.experiments import evaluate, make_config, train
+from wolpertinger.experiments.plot import read_curve
 
 RESULTS = Path(__file__).parent / "results" / "learning"
 RUNS = Path("runs") / "learning"
@@ -53,21 +55,45 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+# The paper's other two tasks at full size, and the plan lengths of its figure: the defaults, k = 1.
+OTHERS: dict[str, dict[str, Any]] = {
+    "cart-pole": {"task": "cart-pole"},
+    **{f"puddle-world, n = {n}": {"task": "puddle-world", "env": {"plan": n}} for n in (20, 10, 5, 3, 1)},
+    "control, Pendulum-v1": {"task": "control"},
+}
+OTHER_SEEDS = (0, 1, 2)
+# One change each against the defaults of the cart-pole and of Puddle World with n = 20, shorter runs, one seed.
+OTHER_STEPS = {"cart-pole": 400_000, "puddle-world": 200_000}
+OTHER_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
+    "cart-pole": {
+        "as it is": {},
+    },
+    "puddle-world": {
+        "as it is": {},
+    },
+}
+
+
 def sweep() -> dict[str, dict[str, Any]]:
     """Every run by name: the arguments of `make_config`."""
-    runs = {}
+    runs: dict[str, dict[str, Any]] = {}
     for name, claim in CLAIMS.items():
         for seed in claim["seeds"]:
             runs[f"{name}/seed-{seed}"] = {"env": claim["env"], "seed": seed}
-    for seed in (0,):
-        for task, env in TASKS.items():
-            for change, arguments in CHANGES.items():
-                runs[f"ablation/{task}/{change}/seed-{seed}"] = {
-                    "steps": ABLATION_STEPS,
-                    **arguments,
-                    "env": env,
-                    "seed": seed,
-                }
+    for name, arguments in OTHERS.items():
+        for seed in OTHER_SEEDS:
+            runs[f"default/{name}/seed-{seed}"] = {**arguments, "seed": seed}
+    for task, env in TASKS.items():
+        for change, arguments in CHANGES.items():
+            runs[f"ablation/{task}/{change}/seed-0"] = {"steps": ABLATION_STEPS, **arguments, "env": env, "seed": 0}
+    for task, changes in OTHER_CHANGES.items():
+        for change, arguments in changes.items():
+            runs[f"ablation/{task}/{change}/seed-0"] = {
+                "task": task,
+                "steps": OTHER_STEPS[task],
+                **arguments,
+                "seed": 0,
+            }
     return runs
 
 
@@ -77,13 +103,23 @@ def result_path(name: str) -> Path:
 
 def run(name: str, arguments: dict[str, Any]) -> None:
     """Train one entry of the sweep and write its result file last, so that a file means a finished run."""
-    folder = train(make_config("recommender", **arguments), RUNS / result_path(name).stem, overwrite=True)
+    config = make_config(**{"task": "recommender", **arguments})
+    folder = train(config, RUNS / result_path(name).stem, overwrite=True)
     result = json.loads((folder / "result.json").read_text())
     content = {"name": name, "arguments": arguments, "config": json.loads((folder / "config.json").read_text())}
-    kept = ("steps", "seconds", "steps_per_second", "baselines", "last", "best", "threads")
+    kept = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "baselines", "last", "best", "threads")
     content |= {key: result[key] for key in kept} | {"environment": environment()}
+    content["evaluation"] = {checkpoint: _evaluation(folder, checkpoint) for checkpoint in ("best", "last")}
+    curve = read_curve(folder)
+    content["curve"] = {name: curve[name] for name in ("steps", "seconds", "return")}
     RESULTS.mkdir(parents=True, exist_ok=True)
     result_path(name).write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _evaluation(folder: Path, checkpoint: str) -> dict[str, Any]:
+    """What `wolpertinger evaluate` says: on other episodes than those that chose the best checkpoint."""
+    found = evaluate(folder, checkpoint=checkpoint)
+    return {"return": found.score.value, "share": found.score.share, **vars(found.sampled)}
 
 
 def results(prefix: str) -> list[dict[str, Any]]:
@@ -130,7 +166,58 @@ def ablation_table() -> str:
     return "\n".join(rows)
 
 
-TABLES = {("README.md", "claims"): claims_table, ("docs/learning.md", "ablation"): ablation_table}
+def others_table() -> str:
+    """The README's table of the other tasks: the best checkpoint, on fresh episodes."""
+    rows = [
+        "| task | actions | agent's return (seeds) | share of the best | best known | random | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in OTHERS:
+        found = results(f"default/{name}")
+        if not found:
+            rows.append(f"| {name} | missing |")
+            continue
+        returns = [entry["evaluation"]["best"]["return"] for entry in found]
+        baselines = found[0]["baselines"]
+        best = next(iter(baselines.items()))
+        shares = "" if best[0] == "random" else ", ".join(f"{value / best[1]:.1%}" for value in returns)
+        known = "" if best[0] == "random" else f"{best[1]:.1f} ({best[0]})"
+        seconds = max(entry["seconds"] + entry["evaluating_seconds"] for entry in found)
+        rows.append(
+            f"| {name} | {_actions(found[0]['config']):,} | **{statistics.mean(returns):.1f}** "
+            f"({', '.join(f'{value:.1f}' for value in returns)}) | {shares} | {known} | {baselines['random']:.1f} "
+            f"| {seconds:.0f} |"
+        )
+    return "\n".join(rows)
+
+
+def _actions(config: dict[str, Any]) -> int:
+    env = config["env"]
+    return 2 ** env["plan"] if "plan" in env else env["levels"]
+
+
+def others_ablation(task: str) -> str:
+    """What was tried on a task, and what it came to."""
+    rows = ["| one change against the defaults | best checkpoint | at the end | seconds |", "| --- | --- | --- | --- |"]
+    for change in OTHER_CHANGES[task]:
+        found = results(f"ablation/{task}/{change}")
+        cells = ["missing", "", ""]
+        if found:
+            best, last = (
+                [f"{entry['evaluation'][which]['share']:.1%}" for entry in found] for which in ("best", "last")
+            )
+            cells = [", ".join(best), ", ".join(last), f"{statistics.median(entry['seconds'] for entry in found):.0f}"]
+        rows.append(f"| {change} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+TABLES: dict[tuple[str, str], Callable[[], str]] = {
+    ("README.md", "claims"): claims_table,
+    ("README.md", "others"): others_table,
+    ("docs/learning.md", "ablation"): ablation_table,
+    ("docs/learning.md", "cart-pole"): lambda: others_ablation("cart-pole"),
+    ("docs/learning.md", "puddle-world"): lambda: others_ablation("puddle-world"),
+}
 
 
 def render(text: str, name: str, table: str) -> str:

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import networks
+from wolpertinger.agent.networks import InvertedGradients
 
 from .envs import TargetEnv, scramble_all, small_agent
 
@@ -94,3 +96,34 @@ def test_the_critic_reads_vectors_of_size_one_whatever_their_box():
 def test_equal_vectors_have_a_scale_too():
     scale = networks.VectorScale(ActionTable(np.ones((4, 2))))
     assert scale.to_inputs(torch.ones(1, 2)).isfinite().all()
+
+
+@pytest.mark.parametrize("wanted", [-1.0, 1.0])
+def test_inverted_gradients_shrink_towards_a_bound_and_turn_round_beyond(wanted):
+    x = torch.tensor([-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], requires_grad=True)
+    y = InvertedGradients()(x)
+    assert y.tolist() == [-1.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.0]
+    (-wanted * y).sum().backward()  # descent moves x in the wanted direction ...
+    room = (1 - x.detach()) / 2 if wanted > 0 else (1 + x.detach()) / 2  # ... as far as there is room
+    assert torch.allclose(-x.grad, wanted * room)
+
+
+def test_an_actor_leaves_a_bound_as_fast_as_it_came_only_with_inverted_gradients():
+    def steps_to_return(bound):
+        x = torch.tensor([6.0 if isinstance(bound, nn.Tanh) else 1.0], requires_grad=True)  # both at the upper bound
+        optimizer = torch.optim.SGD([x], lr=0.1)
+        for step in range(1, 1_000):
+            optimizer.zero_grad()
+            bound(x).sum().backward()
+            optimizer.step()
+            if bound(x).item() < 0:
+                return step
+        return step
+
+    assert steps_to_return(InvertedGradients()) < 50
+    assert steps_to_return(nn.Tanh()) == 999
+
+
+def test_an_unknown_bound_is_named():
+    with pytest.raises(ValueError, match="bound='sigmoid': give one of 'tanh', 'inverted gradients'"):
+        small_agent(TargetEnv(), policy_kwargs={"bound": "sigmoid"})

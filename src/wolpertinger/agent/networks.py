@@ -67,6 +67,33 @@ def last_layer(width: int, outputs: int) -> nn.Linear:
     return layer
 
 
+class _InvertGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.clamp(-1, 1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        (x,) = ctx.saved_tensors
+        room = torch.where(gradient < 0, 1 - x, 1 + x) / 2  # in the direction that descent takes; negative outside
+        return gradient * room
+
+
+class InvertedGradients(nn.Module):
+    """Keeps outputs in [-1, 1] by shrinking the gradient towards a bound and turning it round beyond.
+
+    Where tanh is flat at its bounds, so that an actor that sits there hardly learns, this one leaves them as fast as it
+    came (Hausknecht and Stone, "Deep Reinforcement Learning in Parameterized Action Space", 2016).
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _InvertGradients.apply(x)  # type: ignore[no-untyped-call]
+
+
+BOUNDS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "inverted gradients": InvertedGradients}
+
+
 class ScaledModel(BaseModel):
     """What actor and critic share: a features extractor for the state, and the scale of the actions' vectors."""
 
@@ -101,14 +128,17 @@ class Actor(ScaledModel):
         features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,
+        bound: str = "tanh",
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
+        if bound not in BOUNDS:
+            raise ValueError(f"bound={bound!r}: give one of {', '.join(map(repr, BOUNDS))}")
         self.mu = nn.Sequential(
             nn.Linear(features_extractor.features_dim, net_arch[0]),
             *hidden_layers(net_arch[0], net_arch[1:], activation_fn, layer_norm),
             last_layer(net_arch[-1], actions.dim),
-            nn.Tanh(),
+            BOUNDS[bound](),
         )
 
     def unit(self, obs: PyTorchObs) -> Tensor:

@@ -68,6 +68,7 @@ class WolpertingerPolicy(BasePolicy):
         layer_norm: bool = False,
         interaction: bool = False,
         n_critics: int = 1,
+        bound: str = "tanh",
         features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
         features_extractor_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
@@ -94,7 +95,9 @@ class WolpertingerPolicy(BasePolicy):
                 f"net_arch={net_arch!r}: give actor and critic at least one hidden layer, such as [256, 128]"
             )
         shared: dict[str, Any] = {"activation_fn": activation_fn, "layer_norm": layer_norm}
-        self.actor, self.actor_target = (self._network(Actor, net_arch=actor_arch, **shared) for _ in range(2))
+        self.actor, self.actor_target = (
+            self._network(Actor, net_arch=actor_arch, bound=bound, **shared) for _ in range(2)
+        )
         shared |= {"interaction": interaction, "n_critics": n_critics}
         self.critic, self.critic_target = (self._network(Critic, net_arch=critic_arch, **shared) for _ in range(2))
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):

@@ -40,7 +40,8 @@ class Wolpertinger(ActionSetAlgorithm):
         actor does not leave the region where actions are; 0 is the paper's actor.
     :param max_grad_norm: clip the gradients to this norm; None does not.
     :param policy_kwargs: net_arch, layer_norm, interaction (products of state and action in the critic), n_critics,
-        bound (what keeps protos in their box: "tanh", or "inverted gradients", which does not saturate), activation_fn, features_extractor_class and the other arguments of `WolpertingerPolicy`.
+        bound (of the proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
+        features_extractor_class and the other arguments of `WolpertingerPolicy`.
 
     The remaining parameters are those of every off-policy algorithm of Stable-Baselines3.
     """

@@ -74,7 +74,7 @@ class _InvertGradients(torch.autograd.Function):
         return x.clamp(-1, 1)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
         room = torch.where(gradient < 0, 1 - x, 1 + x) / 2  # in the direction that descent takes; negative outside
         return gradient * room

@@ -144,7 +144,7 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
             self.task.refuse(wrong[0])
         self._choice = Choice(proto, candidates)
 
-    def render(self) -> Frame | None:  # type: ignore[override]
+    def render(self) -> Frame | None:
         return self.screen.render(self._draw)
 
     def _draw(self) -> Frame:

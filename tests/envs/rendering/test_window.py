@@ -52,9 +52,7 @@ def test_frames_are_shown_at_the_rate_asked_for():
 
 def test_no_display_is_a_clear_error(window, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "no such driver")
-    with pytest.raises(
-        OSError, match=r'no window can be opened .*: use render_mode="rgb_array", or .*wolpertinger watch'
-    ):
+    with pytest.raises(OSError, match=r'no window .*: use render_mode="rgb_array", or .*wolpertinger watch'):
         window.show(FRAME)
 
 

@@ -136,7 +136,5 @@ def _point(vector: npt.NDArray[np.floating]) -> Point:
 def _font(size: float) -> ImageFont.FreeTypeFont:
     font = ImageFont.load_default(size)
     if not isinstance(font, ImageFont.FreeTypeFont):
-        raise ImportError(
-            "this build of Pillow lacks FreeType: install the wheel (pip install --force-reinstall pillow)"
-        )
+        raise ImportError("this build of Pillow lacks FreeType: install its wheel (pip install -U pillow)")
     return font

@@ -3,6 +3,7 @@
 import gymnasium as gym
 
 from wolpertinger.envs.acceptance import Acceptance
+from wolpertinger.envs.cartpole import CartPoleSwingUp, CartPoleSwingUpVector
 from wolpertinger.envs.discretize import discretize
 from wolpertinger.envs.recommender import Recommender, RecommenderVector
 from wolpertinger.envs.user_model import Solution, UserModel
@@ -10,6 +11,8 @@ from wolpertinger.envs.vector import GymnasiumVecEnv
 
 __all__ = [
     "Acceptance",
+    "CartPoleSwingUp",
+    "CartPoleSwingUpVector",
     "GymnasiumVecEnv",
     "Recommender",
     "RecommenderVector",
@@ -22,4 +25,9 @@ gym.register(
     "wolpertinger/Recommender-v0",
     entry_point="wolpertinger.envs.recommender:make",
     vector_entry_point="wolpertinger.envs.recommender:make_vector",
+)
+gym.register(
+    "wolpertinger/CartPoleSwingUp-v0",
+    entry_point="wolpertinger.envs.cartpole:CartPoleSwingUp",
+    vector_entry_point="wolpertinger.envs.cartpole:CartPoleSwingUpVector",
 )

@@ -1,0 +1,208 @@
+"""The paper's cart-pole swing-up in MuJoCo, its force in as many levels as one likes."""
+
+import math
+from numbers import Integral
+from typing import Any
+
+import gymnasium as gym
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from wolpertinger.actions import ActionProduct
+
+Floats = npt.NDArray[np.float32]
+
+HALF_TRACK = 2.0  # metres from the middle of the track to either end
+HALF_GOAL = 0.1 * HALF_TRACK  # reward is given in the middle 10 % of the track ...
+UPRIGHT = math.cos(math.radians(5))  # ... with the pole within 5 degrees of vertical
+MAX_FORCE = 10.0  # newtons, on a cart of 1 kg
+POLE_LENGTHS = (0.6, 1.0)  # metres
+POLE_DENSITY = 0.2  # kg per metre
+START_CART, START_ANGLE, START_SPEED = 0.5 * HALF_TRACK, math.pi / 6, 0.05  # how far from hanging at rest in the middle
+MAX_STEPS = 500
+SUBSTEPS = 2  # of 10 ms: the agent acts fifty times a second
+
+MODEL = f"""
+<mujoco model="cart-pole swing-up">
+  <option timestep="0.01" integrator="implicitfast"/>
+  <visual><global offwidth="1280" offheight="1280"/></visual>
+  <worldbody>
+    <light name="lamp" pos="0 -3 4" dir="0 3 -4"/>
+    <geom name="rail" type="capsule" fromto="{-HALF_TRACK - 0.15} 0.08 0 {HALF_TRACK + 0.15} 0.08 0" size="0.02"
+          contype="0" conaffinity="0"/>
+    <body name="cart">
+      <joint name="slide" type="slide" axis="1 0 0" limited="true" range="{-HALF_TRACK} {HALF_TRACK}" damping="0.05"/>
+      <geom name="cart" type="box" size="0.15 0.08 0.08" mass="1" contype="0" conaffinity="0"/>
+      <body name="pole">
+        <joint name="hinge" type="hinge" axis="0 1 0" damping="0.001"/>
+        <inertial pos="0 0 0.5" mass="0.1" diaginertia="0.01 0.01 0.0001"/>
+        <geom name="pole" type="capsule" size="0.025 0.5" pos="0 0 0.5" contype="0" conaffinity="0"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor joint="slide" ctrllimited="true" ctrlrange="{-MAX_FORCE} {MAX_FORCE}"/></actuator>
+</mujoco>
+"""
+
+OBSERVATION_SPACE = spaces.Box(
+    np.array([-np.inf, -1, -1, -np.inf, -np.inf, POLE_LENGTHS[0]], dtype=np.float32),
+    np.array([np.inf, 1, 1, np.inf, np.inf, POLE_LENGTHS[1]], dtype=np.float32),
+)
+
+
+class Plant:
+    """One cart with its pole: the physics that the single and the vectorised environment share."""
+
+    def __init__(self) -> None:
+        self.model = mujoco.MjModel.from_xml_string(MODEL)
+        self.data = mujoco.MjData(self.model)
+        self.length = POLE_LENGTHS[1]
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Draw a pole, and hang it from a cart somewhere in the middle half of the track, nearly at rest."""
+        low, high = POLE_LENGTHS
+        cart, angle, speed, turn, length = rng.uniform(-1, 1, size=5)
+        self.set_pole((low + high) / 2 + length * (high - low) / 2)
+        self.set_state(cart * START_CART, math.pi + angle * START_ANGLE, speed * START_SPEED, turn * START_SPEED)
+
+    def set_pole(self, length: float) -> None:
+        """Give the pole, a uniform rod, another length (in metres, rounded as the observation shows it)."""
+        self.length = length = float(np.float32(length))
+        pole, mass = self.model.body("pole").id, POLE_DENSITY * length
+        self.model.body_mass[pole] = mass
+        self.model.body_ipos[pole, 2] = self.model.geom("pole").pos[2] = length / 2
+        self.model.body_inertia[pole, :2] = mass * length**2 / 12
+        self.model.geom("pole").size[1] = length / 2
+        mujoco.mj_setConst(self.model, self.data)
+
+    def set_state(self, cart: float, angle: float, speed: float, turn: float) -> None:
+        """Cart position, pole angle (0 is upright), and their velocities."""
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:] = cart, angle
+        self.data.qvel[:] = speed, turn
+        mujoco.mj_forward(self.model, self.data)
+
+    def push(self, force: float) -> float:
+        """Apply a force for one step and return the reward."""
+        self.data.ctrl[0] = force
+        mujoco.mj_step(self.model, self.data, SUBSTEPS)
+        cart, angle = self.data.qpos
+        return float(abs(cart) <= HALF_GOAL and math.cos(angle) >= UPRIGHT)
+
+    def observe(self) -> tuple[float, ...]:
+        """Cart position, cosine and sine of the pole's angle, velocities of cart and pole, length of the pole."""
+        (cart, angle), (speed, turn) = self.data.qpos, self.data.qvel
+        return cart, math.cos(angle), math.sin(angle), speed, turn, self.length
+
+
+def _force_levels(levels: int) -> ActionProduct:
+    if not isinstance(levels, Integral) or levels < 2:
+        raise ValueError(f"levels={levels!r}: give a whole number of at least 2, as both extreme forces are levels")
+    return ActionProduct([np.linspace(-MAX_FORCE, MAX_FORCE, int(levels))])
+
+
+def _require_count(name: str, value: int) -> int:
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: give a whole number of at least 1")
+    return int(value)
+
+
+class CartPoleSwingUp(gym.Env[Floats, np.int64]):
+    """Swing a hanging pole up and balance it in the middle of the track, as in Section 6.1 of the paper.
+
+    ## Action space
+    `Discrete(levels)`: a force from -10 to 10 newtons along the track, in evenly spaced levels. `actions` holds the forces.
+
+    ## Observation space
+    `Box(6)`: cart position (m; the track is from -2 to 2), cosine and sine of the pole's angle (0 is upright), velocity of
+    the cart (m/s) and of the pole (rad/s), length of the pole (m).
+
+    ## Reward
+    1 where the pole is within 5 degrees of vertical and the cart in the middle 10 % of the track, else 0.
+
+    ## Episode end
+    Truncated after 500 steps of 20 ms (`max_steps`); never terminated: the track's ends stop the cart. The start is a
+    pole drawn from 0.6 to 1 m long, hanging within 30 degrees of straight down, nearly at rest, from a cart in the middle
+    half of the track.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+
+    def __init__(self, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS, render_mode: str | None = None) -> None:
+        self.actions = _force_levels(levels)
+        self.max_steps = _require_count("max_steps", max_steps)
+        self.observation_space = OBSERVATION_SPACE
+        self.action_space = self.actions.space
+        self.render_mode = render_mode
+        self.plant = Plant()
+        self.steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.plant.reset(self.np_random)
+        self.steps = 0
+        return self._observe(), {}
+
+    def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        reward = self.plant.push(float(self.actions.embed(np.asarray(action))[0]))
+        self.steps += 1
+        return self._observe(), reward, False, self.steps >= self.max_steps, {}
+
+    def _observe(self) -> Floats:
+        return np.array(self.plant.observe(), dtype=np.float32)
+
+    def vector(self, num_envs: int) -> "CartPoleSwingUpVector":
+        """Many carts with this environment's actions, stepped together."""
+        return CartPoleSwingUpVector(num_envs, levels=self.actions.n, max_steps=self.max_steps)
+
+
+class CartPoleSwingUpVector(VectorEnv):
+    """Many `CartPoleSwingUp` at once, with one lookup of forces for all; episodes that end start anew in the step."""
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
+
+    def __init__(self, num_envs: int = 1, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS) -> None:
+        self.num_envs = _require_count("num_envs", num_envs)
+        self.max_steps = _require_count("max_steps", max_steps)
+        self.actions = _force_levels(levels)
+        self.single_observation_space = OBSERVATION_SPACE
+        self.single_action_space = self.actions.space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.render_mode = None
+        self.plants = [Plant() for _ in range(num_envs)]
+        self.steps = 0  # all episodes have the same length, so they begin and end together
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Floats, dict[str, Any]]:
+        if isinstance(seed, list):
+            seed = seed[0]  # one generator serves all carts
+        super().reset(seed=seed)
+        return self._begin(), {}
+
+    def _begin(self) -> Floats:
+        self.steps = 0
+        for plant in self.plants:
+            plant.reset(self.np_random)
+        return self._observe()
+
+    def step(self, actions: npt.NDArray[np.int64]) -> tuple[Floats, Any, Any, Any, dict[str, Any]]:
+        forces = self.actions.embed(np.asarray(actions)).ravel().tolist()
+        if len(forces) != self.num_envs:
+            raise ValueError(f"{len(forces)} actions: give one per cart, {self.num_envs}")
+        rewards = np.array([plant.push(force) for plant, force in zip(self.plants, forces, strict=True)])
+        obs, info = self._observe(), {}
+        self.steps += 1
+        over = np.full(self.num_envs, self.steps >= self.max_steps)
+        if over[0]:
+            info = {"final_obs": obs, "_final_obs": over}
+            obs = self._begin()
+        return obs, rewards, np.zeros_like(over), over, info
+
+    def _observe(self) -> Floats:
+        return np.array([plant.observe() for plant in self.plants], dtype=np.float32)

@@ -57,14 +57,6 @@ def test_the_title_strip_holds_note_and_outcome_apart():
     assert (strip[26:44, gap - 10 : gap - 4] == strip[0, 0]).all()
 
 
-def test_a_picture_can_be_pasted():
-    canvas = Canvas(60, 40)
-    canvas.paste(np.full((10, 20, 3), 7, dtype=np.uint8), (30, 20))
-    frame = canvas.frame()
-    assert (frame[22:28, 32:48] == 7).all()
-    assert (frame[:20] == PAPER).all()
-
-
 def test_blending_goes_from_one_colour_to_the_other():
     assert blend(GOOD, WHITE, 0) == GOOD
     assert blend(GOOD, WHITE, 1) == WHITE

@@ -41,12 +41,6 @@ class Canvas:
         """The same picture to draw on further: what does not change is drawn once."""
         return Canvas(self.width, self.height, self._image.copy())
 
-    def paste(self, frame: Frame, corner: tuple[int, int] = (0, 0)) -> None:
-        """Put a finished picture on this one, its upper left at `corner`."""
-        height, width = frame.shape[:2]
-        finer = Image.fromarray(frame).resize((width * self.FINER, height * self.FINER), Image.Resampling.BICUBIC)
-        self._image.paste(finer, (corner[0] * self.FINER, corner[1] * self.FINER))
-
     def dot(
         self, at: Point, radius: float, fill: Colour | None, outline: Colour | None = None, width: float = 0
     ) -> None:

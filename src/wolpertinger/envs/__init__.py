@@ -5,6 +5,8 @@ import gymnasium as gym
 from wolpertinger.envs.acceptance import Acceptance
 from wolpertinger.envs.cartpole import CartPoleSwingUp, CartPoleSwingUpVector
 from wolpertinger.envs.discretize import discretize
+from wolpertinger.envs.puddle import PuddleWorld, PuddleWorldVector
+from wolpertinger.envs.puddle_map import PuddleMap
 from wolpertinger.envs.recommender import Recommender, RecommenderVector
 from wolpertinger.envs.user_model import Solution, UserModel
 from wolpertinger.envs.vector import GymnasiumVecEnv
@@ -14,6 +16,9 @@ __all__ = [
     "CartPoleSwingUp",
     "CartPoleSwingUpVector",
     "GymnasiumVecEnv",
+    "PuddleMap",
+    "PuddleWorld",
+    "PuddleWorldVector",
     "Recommender",
     "RecommenderVector",
     "Solution",
@@ -30,4 +35,9 @@ gym.register(
     "wolpertinger/CartPoleSwingUp-v0",
     entry_point="wolpertinger.envs.cartpole:CartPoleSwingUp",
     vector_entry_point="wolpertinger.envs.cartpole:CartPoleSwingUpVector",
+)
+gym.register(
+    "wolpertinger/PuddleWorld-v0",
+    entry_point="wolpertinger.envs.puddle:make",
+    vector_entry_point="wolpertinger.envs.puddle:make_vector",
 )

@@ -1,0 +1,260 @@
+"""The paper's puddle world: one action is a whole plan of moves through a grid."""
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from inspect import signature
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from wolpertinger.actions import ActionProduct
+from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, PuddleMap, moves_of
+
+LONGEST_PLAN = 64
+SIZE, MAP_SEED = 50, 0  # of the map, if the user names none
+
+Cell = tuple[int, int]
+Obs = npt.NDArray[np.uint8]
+MapSource = PuddleMap | str | os.PathLike[str]
+
+
+class Outcome(NamedTuple):
+    """What the plans of a batch of agents led to."""
+
+    visited: Ints  # (batch, plan), the goal to the end once it is reached
+    rewards: npt.NDArray[np.float64]
+    moves: Ints  # made until the goal, or all
+    terminated: npt.NDArray[np.bool_]
+
+
+class Task:
+    """What the single and the vectorised environment share: the map, the plans, what each cell shows, the spaces."""
+
+    def __init__(self, map: PuddleMap, plan: int, window: int, max_moves: int) -> None:
+        self.map, self.plan, self.window, self.max_moves = map, plan, window, max_moves
+        self.actions = ActionProduct([np.eye(2)] * plan)
+        self.start = map.start[0] * map.cols + map.start[1]
+        self.goal = map.cells.size - 1
+        self.observations = _windows(map, window)
+        self.observation_space = spaces.Box(0, 1, self.observations.shape[1:], dtype=np.uint8)
+
+    def moves(self, actions: npt.NDArray[Any], count: int) -> Ints:
+        """The moves (count, plan) of this many actions, which are ids or digits, whichever the space has."""
+        space = self.actions.space
+        top = int(space.n) if isinstance(space, spaces.Discrete) else 2
+        shape = (count,) if isinstance(space, spaces.Discrete) else (count, self.plan)
+        if actions.shape != shape or actions.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions of shape {actions.shape}, {actions.dtype}: give integers of shape {shape}, "
+                f"one member of {space} per agent"
+            )
+        actions = np.ascontiguousarray(actions, np.int64)
+        if actions.view(np.uint64).max() >= top:  # seen as unsigned, a negative number is too large as well
+            wrong = actions[(actions < 0) | (actions >= top)][0]
+            raise ValueError(f"action {wrong} is not in {space}: give integers from 0 to {top - 1}")
+        return moves_of(actions, self.plan) if actions.ndim == 1 else actions
+
+    def execute(self, cells: Ints, moves: Ints) -> Outcome:
+        """Walk by moves (batch, plan) from cells (batch,), to the end of the plan or the goal."""
+        visited, rewards = self.map.walk(cells, moves)
+        made = (visited[:, :-1] != self.goal).sum(axis=1) + 1
+        return Outcome(visited, rewards.astype(np.float64), made, visited[:, -1] == self.goal)
+
+
+class PuddleWorld(gym.Env[Obs, Any]):
+    """Cross a grid of puddles by plans of n moves, as in Section 6.2 of the paper. Deterministic.
+
+    ## Action space
+    `Discrete(2**n)`, or `MultiDiscrete([2] * n)` from n = 63: a plan of n moves, first move first (in an id: the most
+    significant bit). 0 is right, 1 is down. The whole plan is executed in one step; a move against the edge stays
+    where it is. `actions` holds the plans' vectors, two numbers a move.
+
+    ## Observation space
+    `Box(0, 1, (3 * window**2,), uint8)`: for the square window around the agent, row by row, three planes one after
+    the other: puddles, the goal, and what lies outside the map.
+
+    ## Reward
+    The sum over the plan's moves: -1 for each visit of an empty cell (or the start), -3 of a puddle, 250 at the goal.
+
+    ## Episode end
+    Terminated at the goal, where the rest of the plan is dropped. Truncated after the plan in which `max_moves` moves
+    (default: 2 * (rows + cols)) are reached.
+
+    Options: `plan` (n, 1 to 64); `size` (50, or rows and columns) and `map_seed` (0) of a generated map, or `map`, a
+    `PuddleMap` or the path of a text file; `window` (odd). `map` computes exact values: `map.best_score`,
+    `map.random_value`, `map.best_fixed_plan(n)`. `path` holds the cells of the episode from the start on,
+    `last_plan_path` those which the last plan visited.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+
+    def __init__(
+        self,
+        *,
+        plan: int = 20,
+        size: int | Sequence[int] | None = None,
+        map_seed: int | None = None,
+        map: MapSource | None = None,
+        window: int = 11,
+        max_moves: int | None = None,
+        render_mode: None = None,
+    ) -> None:
+        if render_mode is not None:
+            raise ValueError(f"render_mode={render_mode!r}: the puddle world has none, give None")
+        self.task = build_task(plan, size, map_seed, map, window, max_moves)
+        self.map, self.actions = self.task.map, self.task.actions
+        self.observation_space, self.action_space = self.task.observation_space, self.actions.space
+        self.render_mode = render_mode
+        self._begin()
+
+    def _begin(self) -> None:
+        self.position: Cell = self.map.start
+        self.path: list[Cell] = [self.position]
+        self.last_plan_path: list[Cell] = []
+        self._cell, self._moves = np.array([self.task.start]), 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._begin()
+        return self._observe()
+
+    def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
+        outcome = self.task.execute(self._cell, self.task.moves(np.asarray(action)[None], 1))
+        made, terminated = int(outcome.moves[0]), bool(outcome.terminated[0])
+        self.last_plan_path = [divmod(cell, self.map.cols) for cell in outcome.visited[0, :made].tolist()]
+        self.path += self.last_plan_path
+        self.position = self.path[-1]
+        self._cell, self._moves = outcome.visited[:, -1], self._moves + made
+        truncated = not terminated and self._moves >= self.task.max_moves
+        obs, info = self._observe()
+        return obs, float(outcome.rewards[0]), terminated, truncated, info
+
+    def _observe(self) -> tuple[Obs, dict[str, Any]]:
+        return self.task.observations[self._cell[0]].copy(), {"position": self.position, "moves": self._moves}
+
+    def vector(self, num_envs: int) -> "PuddleWorldVector":
+        """Many agents in this world, stepped together."""
+        return PuddleWorldVector(self.task, num_envs)
+
+
+class PuddleWorldVector(VectorEnv):
+    """Many agents in one `PuddleWorld` each, stepped together in numpy; episodes that end start anew in the step."""
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
+
+    def __init__(self, task: Task, num_envs: int) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs={num_envs}: give at least 1")
+        self.num_envs = num_envs
+        self.task, self.map, self.actions = task, task.map, task.actions
+        self.single_observation_space, self.single_action_space = task.observation_space, task.actions.space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.render_mode = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.cells = np.full(self.num_envs, self.task.start)
+        self.moves = np.zeros(self.num_envs, np.int64)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Obs, dict[str, Any]]:
+        super().reset(seed=seed[0] if isinstance(seed, list) else seed)
+        self._begin()
+        return self._observe(), self._info()
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        moves = self.task.moves(np.asarray(actions), self.num_envs)
+        visited, rewards, made, terminated = self.task.execute(self.cells, moves)
+        self.cells, self.moves = visited[:, -1].copy(), self.moves + made
+        truncated = (self.moves >= self.task.max_moves) & ~terminated
+        obs, over = self._observe(), terminated | truncated
+        if not over.any():
+            return obs, rewards, terminated, truncated, self._info()
+        self.cells[over], self.moves[over] = self.task.start, 0
+        info = {**self._info(), "final_obs": obs, "_final_obs": over}
+        return self._observe(), rewards, terminated, truncated, info
+
+    def _observe(self) -> Obs:
+        return self.task.observations.take(self.cells, axis=0)
+
+    def _info(self) -> dict[str, Any]:
+        """Row and column (num_envs, 2) and moves (num_envs,) of the agents, after the restart of those who ended."""
+        return {"position": np.stack(np.divmod(self.cells, self.map.cols), axis=1), "moves": self.moves}
+
+
+def make(**options: Any) -> PuddleWorld:
+    """Entry point of `wolpertinger/PuddleWorld-v0`."""
+    return PuddleWorld(**_check_names(options))
+
+
+def make_vector(num_envs: int = 1, **options: Any) -> PuddleWorldVector:
+    """Entry point of `gymnasium.make_vec("wolpertinger/PuddleWorld-v0", num_envs=...)`."""
+    return PuddleWorld(**_check_names(options)).vector(num_envs)
+
+
+def _check_names(options: dict[str, Any]) -> dict[str, Any]:
+    known = list(signature(PuddleWorld).parameters)
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"unknown option {', '.join(sorted(unknown))}: the puddle world takes {', '.join(known)}")
+    return options
+
+
+def build_task(
+    plan: int,
+    size: int | Sequence[int] | None,
+    map_seed: int | None,
+    map: MapSource | None,
+    window: int,
+    max_moves: int | None,
+) -> Task:
+    """The task of these options, checked; equal options share one."""
+    _check_whole("plan", plan, 1, LONGEST_PLAN)
+    _check_whole("window", window, 3)
+    if window % 2 == 0:
+        raise ValueError(f"window={window}: give an odd number, so that the agent is in the middle")
+    if max_moves is not None:
+        _check_whole("max_moves", max_moves, 1)
+    world = _load_map(size, map_seed, map)
+    return _shared_task(world, int(plan), int(window), int(max_moves or world.default_max_moves))
+
+
+@lru_cache(maxsize=4)
+def _shared_task(map: PuddleMap, plan: int, window: int, max_moves: int) -> Task:
+    """One task per set of options: training, evaluation and many agents share the same tables."""
+    return Task(map, plan, window, max_moves)
+
+
+def _load_map(size: int | Sequence[int] | None, map_seed: int | None, map: MapSource | None) -> PuddleMap:
+    if map is None:
+        _check_whole("map_seed", seed := MAP_SEED if map_seed is None else map_seed, 0)
+        return PuddleMap.generate(SIZE if size is None else size, seed)
+    if size is not None or map_seed is not None:
+        raise ValueError(f"map={map!r} with size={size}, map_seed={map_seed}: give a map, or what to generate one from")
+    if not isinstance(map, PuddleMap | str | os.PathLike):
+        raise ValueError(f"map={map!r}: give a PuddleMap or the path of a text file")
+    return map if isinstance(map, PuddleMap) else PuddleMap.from_file(map)
+
+
+def _check_whole(name: str, value: Any, low: int, high: int | None = None) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):
+        accepted = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name}={value!r}: give a whole number, {accepted}")
+
+
+def _windows(map: PuddleMap, window: int) -> Obs:
+    """The observation of every cell (cells, 3 * window**2): looked up 30 times faster than cut out at every step."""
+    planes = np.stack([map.cells == PUDDLE, map.cells == GOAL, np.zeros(map.cells.shape, bool)]).astype(np.uint8)
+    half = window // 2
+    padded = np.pad(planes, ((0, 0), (half, half), (half, half)))
+    padded[2] = np.pad(planes[2], half, constant_values=1)
+    cut = np.lib.stride_tricks.sliding_window_view(padded, (window, window), axis=(1, 2))  # (3, rows, cols, side, side)
+    return np.moveaxis(cut, 0, 2).reshape(map.cells.size, -1)

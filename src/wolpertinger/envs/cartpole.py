@@ -15,7 +15,8 @@ from gymnasium.vector.utils import batch_space
 from wolpertinger.actions import ActionProduct
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
-from wolpertinger.envs.rendering.cartpole import CartPoleView, Moment, Track
+from wolpertinger.envs.rendering.cartpole import CartPoleView
+from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
 
 Floats = npt.NDArray[np.float32]
 
@@ -165,9 +166,7 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
 
     def _draw(self) -> Frame:
         (cart, angle), (force,) = self.plant.data.qpos, self.plant.data.ctrl
-        return self.view.draw(
-            Moment(cart, angle, self.plant.length, force, self.reward > 0, self.steps, self.total)
-        )
+        return self.view.draw(Moment(cart, angle, self.plant.length, force, self.reward > 0, self.steps, self.total))
 
     def close(self) -> None:
         self.screen.close()

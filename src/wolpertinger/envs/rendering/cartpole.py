@@ -6,13 +6,14 @@ import warnings
 from wolpertinger.envs.rendering import canvas
 from wolpertinger.envs.rendering.canvas import HEIGHT, TITLE, WIDTH, Canvas, Colour, Frame
 from wolpertinger.envs.rendering.cartpole_3d import Stage
+from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
 from wolpertinger.envs.rendering.opengl import NoOpenGLError
-from wolpertinger.envs.rendering.scene import Moment, Track
 
 POLE: Colour = (217, 140, 38)
 GOAL: Colour = (150, 217, 180)
 RAIL: Colour = (90, 102, 120)
-MARGIN = 60  # pixels beyond either end of the track
+MARGIN = 75  # pixels beyond either end of the track
+LONGEST_ARROW = 50  # pixels, at full force
 MIDDLE = TITLE + (HEIGHT - TITLE) * 0.56  # height of the track in the plain drawing
 
 
@@ -74,7 +75,7 @@ def draw_plain(picture: Canvas, moment: Moment, track: Track) -> None:
         picture.dot(end_of_pole, 4.5, colour)
     picture.dot((cart, MIDDLE), 3, canvas.WHITE)
     side = math.copysign(0.16 * metre, moment.force)
-    reach = 100 * moment.force / track.max_force
+    reach = LONGEST_ARROW * moment.force / track.max_force
     picture.arrow((cart + side, MIDDLE), (cart + side + reach, MIDDLE), canvas.BAD, 4)
 
 

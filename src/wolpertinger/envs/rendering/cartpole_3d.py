@@ -9,31 +9,31 @@ import mujoco
 import numpy as np
 
 from wolpertinger.envs.rendering.canvas import Frame
+from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
 from wolpertinger.envs.rendering.opengl import NoOpenGLError, make_context
-from wolpertinger.envs.rendering.scene import Moment, Track
 
 # Looks only: the physics has a model of its own. Lengths and places that depend on the track are set in Python.
 STAGE = """
 <mujoco>
   <visual>
-    <headlight ambient="0.45 0.45 0.45" diffuse="0.35 0.35 0.35" specular="0.1 0.1 0.1"/>
-    <quality shadowsize="1024"/>
-    <map znear="0.02"/>
-    <global offwidth="{width}" offheight="{height}" fovy="32"/>
+    <headlight ambient="0.55 0.55 0.55" diffuse="0.3 0.3 0.3" specular="0.1 0.1 0.1"/>
+    <quality shadowsize="2048"/>
+    <map znear="0.02" shadowclip="2" shadowscale="0.8"/>
+    <global offwidth="{width}" offheight="{height}"/>
   </visual>
   <asset>
     <texture type="skybox" builtin="gradient" rgb1="0.98 0.98 0.97" rgb2="0.80 0.85 0.90" width="64" height="384"/>
-    <texture name="tiles" type="2d" builtin="checker" rgb1="0.90 0.91 0.92" rgb2="0.84 0.86 0.88" width="128" height="128"/>
-    <material name="floor" texture="tiles" texrepeat="16 16" reflectance="0"/>
+    <texture name="tiles" type="2d" builtin="checker" rgb1="0.9 0.91 0.92" rgb2="0.84 0.86 0.88" width="64" height="64"/>
+    <material name="floor" texture="tiles" texrepeat="10 3" reflectance="0"/>
   </asset>
   <worldbody>
-    <camera name="front" pos="0 -5.6 0.75" xyaxes="1 0 0 0 0.13 1"/>
-    <light pos="-1.5 -3 4" dir="1.5 3 -4" diffuse="0.55 0.55 0.55" castshadow="true"/>
-    <geom type="plane" size="16 16 1" pos="0 0 -1.25" material="floor"/>
+    <camera name="front" fovy="33" pos="0 -5.9 0.62" xyaxes="1 0 0 0 0.10 1"/>
+    <light directional="true" pos="0 -1 4" dir="0.1 0.3 -1" diffuse="0.5 0.5 0.5" specular="0.1 0.1 0.1"/>
+    <geom type="box" size="2.5 0.7 0.03" pos="0 0.08 -1.2" material="floor"/>
     <geom type="capsule" fromto="{left} 0.08 0 {right} 0.08 0" size="0.025" rgba="0.35 0.40 0.47 1"/>
     <geom type="box" pos="{left} 0.08 0" size="0.03 0.09 0.12" rgba="0.35 0.40 0.47 1"/>
     <geom type="box" pos="{right} 0.08 0" size="0.03 0.09 0.12" rgba="0.35 0.40 0.47 1"/>
-    <geom type="box" pos="0 0.08 -0.13" size="{goal} 0.10 0.02" rgba="0.16 0.68 0.40 1"/>
+    <geom type="box" pos="0 0.08 -0.14" size="{goal} 0.13 0.03" rgba="0.16 0.68 0.40 1"/>
     <body>
       <joint type="slide" axis="1 0 0"/>
       <geom type="box" size="0.15 0.08 0.08" rgba="0.16 0.22 0.32 1" mass="1"/>
@@ -49,7 +49,7 @@ STAGE = """
 POLE = (0.85, 0.55, 0.15, 1.0)
 REWARDED = (0.10, 0.62, 0.36, 1.0)
 FORCE = (0.82, 0.20, 0.18, 1.0)
-LONGEST_ARROW = 0.9  # metres, at full force
+LONGEST_ARROW = 0.6  # metres, at full force
 
 
 class Stage:
@@ -101,9 +101,7 @@ class Stage:
         start = moment.cart + math.copysign(0.16, length)
         arrow = self._scene.geoms[self._scene.ngeom]
         colour = np.array(FORCE, dtype=np.float32)
-        mujoco.mjv_initGeom(
-            arrow, mujoco.mjtGeom.mjGEOM_ARROW, np.zeros(3), np.zeros(3), np.eye(3).ravel(), colour
-        )
+        mujoco.mjv_initGeom(arrow, mujoco.mjtGeom.mjGEOM_ARROW, np.zeros(3), np.zeros(3), np.eye(3).ravel(), colour)
         mujoco.mjv_connector(
             arrow, mujoco.mjtGeom.mjGEOM_ARROW, 0.035, np.array([start, 0.0, 0.0]), np.array([start + length, 0.0, 0.0])
         )

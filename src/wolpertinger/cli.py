@@ -18,7 +18,10 @@ from wolpertinger.experiments.presets import TASKS, TaskPreset
 
 TRAIN_EXAMPLE = """example:
   wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
-  wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4"""
+  wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4
+  wolpertinger train cart-pole --levels 1000000 --k 1
+  wolpertinger train puddle-world --plan 20 --k 1
+  wolpertinger train control --env-id Pendulum-v1 --levels 1001"""
 DATA_CAVEAT = (
     "Data: the Complete Journey. Its R manual describes the lines as store receipts; "
     "the readme of the Python package has since 2025 called them simulated."
@@ -55,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
     )
     evaluating.add_argument(
-        "--episodes", type=_at_least(2), default=2_000, help="episodes to sample (default: %(default)s)"
+        "--episodes", type=_at_least(1), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
     )
     evaluating.add_argument("--json", action="store_true", help="print the numbers as JSON")
     evaluating.set_defaults(run=_evaluate)
@@ -161,36 +164,37 @@ def _train(options: argparse.Namespace) -> None:
 def _evaluate(options: argparse.Namespace) -> None:
     found = evaluate(options.folder, checkpoint=options.checkpoint, episodes=options.episodes)
     if options.json:
-        print(json.dumps({"exact": vars(found.exact) | {"share": found.exact.share}, "sampled": vars(found.sampled)}))
+        score = {"value": found.score.value, "share": found.score.share, "distinct": found.score.distinct}
+        sampled, baselines = vars(found.sampled), found.baselines
+        print(json.dumps({"score": score, "exact": found.exact, "sampled": sampled, "baselines": baselines}))
         return
     console = Console()
     console.print(_score_table(found))
-    console.print(_recommendation_table(found))
+    if found.recommendations:
+        console.print(_recommendation_table(found))
     if found.config.env.get("data") == "complete-journey":
         console.print(DATA_CAVEAT)
     console.print(f"plot: {options.folder / 'curve.png'}", highlight=False)
 
 
 def _score_table(found: Evaluation) -> Table:
-    exact, sampled = found.exact, found.sampled
+    score, sampled = found.score, found.sampled
     options = ", ".join(f"{name} {value}" for name, value in found.config.env.items())
     table = Table(title=f"{found.config.task}: {options}; k = {found.config.k}", caption=_speed(found))
     table.add_column("policy", no_wrap=True)
-    for heading in ("exact return", "of optimal", "sampled (95 %)", "distinct actions"):
+    for heading in ("exact return" if found.exact else "return", "share", "episodes (95 %)", "distinct actions"):
         table.add_column(heading, justify="right")
     interval = f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
-    table.add_row(
-        f"agent ({found.checkpoint})", f"{exact.value:.3f}", f"{exact.share:.1%}", interval, str(exact.distinct)
-    )
-    others = {
-        "best of its candidates": exact.candidates,
-        "random": exact.random,
-        "best fixed item": exact.best_fixed,
-        "optimum": exact.optimum,
-    }
-    for name, value in others.items():
-        table.add_row(name, f"{value:.3f}", f"{value / exact.optimum:.1%}")
+    table.add_row(f"agent ({found.checkpoint})", *_cells(score.value, score.best), interval, str(score.distinct))
+    if score.candidates is not None:
+        table.add_row("best of its candidates", *_cells(score.candidates, score.best))
+    for name, value in reversed(found.baselines.items()):
+        table.add_row(name, *_cells(value, score.best))
     return table
+
+
+def _cells(value: float, best: float | None) -> tuple[str, str]:
+    return f"{value:.3f}", "" if best is None else f"{value / best:.1%}"
 
 
 def _speed(found: Evaluation) -> str:

@@ -189,9 +189,11 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def _minimise(self, loss: torch.Tensor, network: Actor | Critic) -> None:
         network.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        parameters = list(network.parameters())
+        # Without `inputs` the actor's loss would also work out the gradient of every weight of the critic, for nothing.
+        loss.backward(inputs=parameters)  # type: ignore[no-untyped-call]
         if self.max_grad_norm is not None:
-            torch.nn.utils.clip_grad_norm_(network.parameters(), self.max_grad_norm)
+            torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
         network.optimizer.step()
 
     def _follow(self, network: Actor | Critic, target: Actor | Critic) -> None:

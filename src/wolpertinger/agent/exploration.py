@@ -33,6 +33,9 @@ class Exploration:
     (its `guided_actions()`); the rest is uniform over A."""
     decay: float = 1.0
     """Share of the training after which the final values are reached."""
+    ladder: bool = False
+    """Spread sigma evenly from its first to its final value over the environments, instead of over the training: some
+    explore widely while others show what the policy is worth. Epsilon goes over the training all the same."""
 
     def __post_init__(self) -> None:
         if self.noise is not None and self.noise not in NOISES:
@@ -47,6 +50,8 @@ class Exploration:
                 raise ValueError(f"{name}={value!r}: give a finite number of at least 0")
         if not 0 < self.decay <= 1:
             raise ValueError(f"decay={self.decay!r}: give a share of the training in (0, 1]")
+        if self.ladder and self.final_sigma is None:
+            raise ValueError("ladder=True: give final_sigma, where the ladder ends")
 
 
 class Explorer:
@@ -71,12 +76,18 @@ class Explorer:
         """Proto-actions in [-1, 1] (batch, dim) with noise on them, still in [-1, 1]."""
         if self.spec.noise is None:
             return unit
-        shock = self.sigma(progress) * self.rng.normal(size=unit.shape)
+        sigma = self._ladder(len(unit)) if self.spec.ladder else self.sigma(progress)
+        shock = sigma * self.rng.normal(size=unit.shape)
         if self.spec.noise == "ornstein-uhlenbeck":
             if self._drift.shape != unit.shape:
                 self._drift = np.zeros_like(unit, dtype=np.float64)
             shock = self._drift = self._drift * (1 - self.spec.theta) + shock
         return np.clip(unit + shock, -1, 1).astype(np.float32)
+
+    def _ladder(self, n: int) -> npt.NDArray[np.float64]:
+        """Sigma of each of n environments (n, 1)."""
+        assert self.spec.final_sigma is not None
+        return np.linspace(self.spec.sigma, self.spec.final_sigma, n)[:, None]
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
         """Begin the random process anew where an episode ended (line 6 of Algorithm 2)."""

@@ -41,3 +41,4 @@ gym.register(
     entry_point="wolpertinger.envs.puddle:make",
     vector_entry_point="wolpertinger.envs.puddle:make_vector",
 )
+gym.register("wolpertinger/Discretized-v0", entry_point="wolpertinger.envs.discretize:make")

@@ -25,6 +25,11 @@ def discretize(env: gym.Env, levels: int | Sequence[int], *, multidiscrete: bool
     return Discretized(env, levels, multidiscrete=multidiscrete)
 
 
+def make(*, env_id: str, levels: int | Sequence[int], multidiscrete: bool | None = None, **options: Any) -> gym.Env:
+    """Entry point of `wolpertinger/Discretized-v0`: the environment of that id in levels; `options` are its own."""
+    return discretize(gym.make(env_id, **options), levels, multidiscrete=multidiscrete)
+
+
 class Discretized(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
     """An environment whose actions are members of `actions`; made by `discretize`."""
 

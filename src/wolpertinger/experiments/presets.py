@@ -24,6 +24,12 @@ class TaskPreset:
     steps: int
     """Transitions to train for."""
     k: int | float
+    episodes: int
+    """What `wolpertinger evaluate` plays."""
+    episode_steps: int
+    """About how many steps an episode takes: the log has a line for so many episodes."""
+    evaluations: int = 20
+    """Points on a learning curve; the best of them is kept as a checkpoint."""
     agent: dict[str, Any] = field(default_factory=dict)
     """Arguments of `Wolpertinger` in JSON's terms; `exploration` holds those of `Exploration`."""
 
@@ -59,6 +65,8 @@ TASKS: dict[str, TaskPreset] = {
         n_envs=256,
         steps=1_000_000,
         k=0.05,
+        episodes=2_000,
+        episode_steps=6,
         agent={
             "learning_rate": 2e-3,
             "final_learning_rate": 1e-4,
@@ -69,6 +77,59 @@ TASKS: dict[str, TaskPreset] = {
             "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "interaction": True},
             "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
         },
+    ),
+    "cart-pole": TaskPreset(
+        env_id="wolpertinger/CartPoleSwingUp-v0",
+        env={"levels": Option(1_000_000, int, "forces to choose from")},
+        n_envs=16,
+        steps=1_000_000,
+        k=1,
+        episodes=100,
+        episode_steps=500,
+        evaluations=50,
+        agent={
+            "learning_rate": 1e-3,
+            "actor_learning_rate": 3e-4,
+            "batch_size": 256,
+            "policy_kwargs": {"net_arch": [256, 256], "layer_norm": True},
+            "exploration": {
+                "noise": "ornstein-uhlenbeck",
+                "theta": 0.15,
+                "sigma": 1.0,
+                "final_sigma": 0.1,
+                "decay": 0.4,
+            },
+        },
+    ),
+    "puddle-world": TaskPreset(
+        env_id="wolpertinger/PuddleWorld-v0",
+        env={
+            "plan": Option(20, int, "moves in a plan, n: there are 2**n actions (the paper: 1, 3, 5, 10, 20)"),
+            "size": Option(None, int, "rows and columns of a generated map (default: 50)"),
+            "map_seed": Option(None, int, "seed of a generated map (default: 0)"),
+            "map": Option(None, str, "a text file with a map: . empty, ~ puddle, S start, G goal"),
+            "window": Option(11, int, "side of the square window that the agent sees"),
+            "max_moves": Option(None, int, "moves after which an episode is cut (default: twice rows and columns)"),
+        },
+        n_envs=64,
+        steps=500_000,
+        k=1,
+        episodes=1,
+        episode_steps=10,
+        agent={},
+    ),
+    "control": TaskPreset(
+        env_id="wolpertinger/Discretized-v0",
+        env={
+            "env_id": Option("Pendulum-v1", str, "a Gymnasium environment whose actions are a bounded Box"),
+            "levels": Option(1001, int, "levels of each of the d dimensions: levels**d actions"),
+        },
+        n_envs=1,
+        steps=20_000,
+        k=1,
+        episodes=50,
+        episode_steps=200,
+        agent={},
     ),
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 import torch
+from gymnasium.vector import AutoresetMode
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
@@ -19,12 +20,13 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.agent import Exploration, Wolpertinger
-from wolpertinger.envs import GymnasiumVecEnv, UserModel
+from wolpertinger.envs import GymnasiumVecEnv
 from wolpertinger.experiments import presets
 from wolpertinger.experiments.plot import plot_curve
-from wolpertinger.experiments.scores import exact_score
+from wolpertinger.experiments.scores import SCORERS, Score, Scorer
 
-EVALUATIONS = 20  # points on a learning curve
+SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
+SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
 RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json"}
 CURVE = ("steps", "seconds", "return", "share", "distinct")
 
@@ -88,8 +90,15 @@ def _merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def make_env(config: RunConfig, n_envs: int | None = None) -> VecEnv:
     """The run's environment, many at once, with episode statistics."""
-    env_id = presets.TASKS[config.task].env_id
-    return VecMonitor(GymnasiumVecEnv(gym.make_vec(env_id, num_envs=n_envs or config.n_envs, **config.env)))
+    env_id, options = presets.TASKS[config.task].env_id, dict(config.env)
+    if gym.spec(env_id).vector_entry_point is None:
+        options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    return VecMonitor(GymnasiumVecEnv(gym.make_vec(env_id, num_envs=n_envs or config.n_envs, **options)))
+
+
+def make_scorer(config: RunConfig, episodes: int, seed: int) -> Scorer:
+    """Scores agents on the run's task, in an environment of its own."""
+    return SCORERS[config.task](make_env(config, episodes), episodes, seed)
 
 
 def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolpertinger:
@@ -116,7 +125,8 @@ def train(
     (folder / "checkpoints").mkdir(parents=True)
     _write_json(folder / "config.json", asdict(config))
     agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
-    curve = LearningCurve(folder, env.get_attr("model", indices=0)[0], config.steps, quiet=quiet)
+    scorer = make_scorer(config, SELECTION_EPISODES, SELECTION_SEED)
+    curve = LearningCurve(folder, scorer, config.steps, presets.TASKS[config.task].evaluations, quiet=quiet)
     start = perf_counter()
     try:
         agent.learn(config.steps, callback=curve, log_interval=_log_interval(config))
@@ -130,9 +140,10 @@ def train(
         {
             "steps": agent.num_timesteps,
             "seconds": seconds,
+            "evaluating_seconds": curve.evaluating,
             "steps_per_second": agent.num_timesteps / seconds,
             "time": dict(agent.policy.clock.seconds),
-            "baselines": curve.baselines,
+            "baselines": scorer.baselines,
             "last": curve.last,
             "best": curve.best,
             "threads": torch.get_num_threads(),
@@ -156,8 +167,8 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
 
 
 def _log_interval(config: RunConfig) -> int:
-    """Episodes between two lines of the log, for about 200 lines of a run: sessions are short and many."""
-    return max(1, config.steps // 1_200)
+    """Episodes between two lines of the log, for about 200 lines of a run."""
+    return max(1, config.steps // (200 * presets.TASKS[config.task].episode_steps))
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -169,34 +180,31 @@ def read_config(folder: Path) -> RunConfig:
 
 
 class LearningCurve(BaseCallback):
-    """Evaluates exactly at even intervals, keeps the best checkpoint, and shows progress with the live return."""
+    """Scores the agent at even intervals, keeps the best checkpoint, and shows progress with the live return."""
 
-    def __init__(self, folder: Path, model: UserModel, steps: int, quiet: bool) -> None:
+    def __init__(self, folder: Path, scorer: Scorer, steps: int, evaluations: int, quiet: bool) -> None:
         super().__init__()
-        self.folder, self.user_model, self.steps = folder, model, steps
+        self.folder, self.scorer, self.steps = folder, scorer, steps
+        self.interval = max(1, steps // evaluations)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         console = Console(quiet=quiet)
         self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=console)
         self.evaluating = 0.0  # seconds spent on it
-        self.last: dict[str, float] = {}
-        self.best: dict[str, float] = {}
-        self.baselines = {
-            "optimum": model.optimum.value,
-            "best fixed item": model.best_fixed.value,
-            "random": model.random_value,
-        }
+        self.last: dict[str, float | None] = {}
+        self.best: dict[str, float | None] = {}
 
     def _on_training_start(self) -> None:
         self.bar = self.progress.add_task("training", total=self.steps)
         self.progress.start()
         self.started = perf_counter()
-        self.next_evaluation = self.steps // EVALUATIONS
+        self.next_evaluation = self.interval
+        self.best_return = float("-inf")
         with (self.folder / "curve.csv").open("w", newline="") as file:
             csv.writer(file).writerow(CURVE)
 
     def _on_step(self) -> bool:
         if self.next_evaluation <= self.num_timesteps < self.steps:
-            self.next_evaluation += self.steps // EVALUATIONS
+            self.next_evaluation += self.interval
             self._evaluate()
         returns = [episode["r"] for episode in self.model.ep_info_buffer or ()]
         live = f"return {sum(returns) / len(returns):.2f}" if returns else "training"
@@ -209,25 +217,28 @@ class LearningCurve(BaseCallback):
     def _evaluate(self) -> None:
         start = perf_counter()
         assert isinstance(self.model, Wolpertinger)
-        score = exact_score(self.model, self.user_model)
+        score = self.scorer.score(self.model)
         seconds = start - self.started - self.evaluating
-        self.last = dict(
-            zip(CURVE, (self.num_timesteps, seconds, score.value, score.share, score.distinct), strict=True)
-        )
+        point = (self.num_timesteps, seconds, score.value, score.share, score.distinct)
+        self.last = dict(zip(CURVE, point, strict=True))
         with (self.folder / "curve.csv").open("a", newline="") as file:
             csv.writer(file).writerow(self.last.values())
-        if score.value > self.best.get("return", float("-inf")):
-            self.best = self.last
+        if score.value > self.best_return:
+            self.best, self.best_return = self.last, score.value
             self.model.save(self.folder / "checkpoints" / "best.zip")
-        self.logger.record("eval/return", score.value)
-        self.logger.record("eval/share_of_optimal", score.share)
-        self.logger.record("eval/distinct_actions", score.distinct)
-        self.progress.console.print(
-            f"{self.num_timesteps:>10,} steps {seconds:4.0f} s  return {score.value:.3f} = "
-            f"{score.share:5.1%} of optimal, {score.distinct:3d} actions",
-            highlight=False,
-        )
+        self._report(score, seconds)
         self.evaluating += perf_counter() - start
+
+    def _report(self, score: Score, seconds: float) -> None:
+        self.logger.record("eval/return", score.value)
+        self.logger.record("eval/distinct_actions", score.distinct)
+        share = ""
+        if score.share is not None:
+            self.logger.record("eval/share_of_optimal", score.share)
+            share = f" = {score.share:5.1%} of {next(iter(self.scorer.baselines))}"
+        done = f"{self.num_timesteps:>10,} steps {seconds:4.0f} s"
+        line = f"{done}  return {score.value:.3f}{share}, {score.distinct} actions"
+        self.progress.console.print(line, highlight=False)
 
 
 def _write_json(path: Path, content: Any) -> None:

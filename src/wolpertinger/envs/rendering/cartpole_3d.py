@@ -23,7 +23,7 @@ STAGE = """
   </visual>
   <asset>
     <texture type="skybox" builtin="gradient" rgb1="0.98 0.98 0.97" rgb2="0.80 0.85 0.90" width="64" height="384"/>
-    <texture name="tiles" type="2d" builtin="checker" rgb1="0.9 0.91 0.92" rgb2="0.84 0.86 0.88" width="64" height="64"/>
+    <texture name="tiles" type="2d" builtin="checker" rgb1="0.9 0.9 0.92" rgb2="0.84 0.86 0.88" width="32" height="32"/>
     <material name="floor" texture="tiles" texrepeat="10 3" reflectance="0"/>
   </asset>
   <worldbody>

@@ -89,10 +89,8 @@ class PuddleView:
         """The agent, and the outline of what it sees as far as it lies in the picture."""
         row, col = trip.path[-1]
         half = trip.seen // 2
-        (left, top), (right, bottom) = (
-            self._corner(row - half, col - half),
-            self._corner(row + half + 1, col + half + 1),
-        )
+        left, top = self._corner(row - half, col - half)
+        right, bottom = self._corner(row + half + 1, col + half + 1)
         corners = (max(left, 2), max(top, TITLE + 2)), (min(right, WIDTH - LEGEND), min(bottom, HEIGHT - 3))
         picture.box(*corners, None, canvas.INK, 1.5)
         picture.dot(self._middle((row, col)), 0.9 * self.mark, canvas.INK, canvas.WHITE, 1.5)

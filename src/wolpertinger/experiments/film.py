@@ -4,6 +4,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import imageio.v2 as imageio
@@ -19,7 +20,7 @@ PALETTE_FRAMES = 16  # pictures that a gif's colours are taken from
 def check_suffix(path: Path) -> None:
     """Films are .mp4 or .gif."""
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path} ends in {path.suffix or 'nothing'!r}: give a file that ends in .mp4 or .gif")
+        raise ValueError(f"{path} is no film: give a file that ends in .mp4 or .gif")
 
 
 def write_film(path: Path, frames: Iterable[Frame], fps: float) -> None:
@@ -45,21 +46,30 @@ def _even(frame: Frame) -> Frame:
 
 def _write_mp4(path: Path, frames: Iterator[Frame], fps: float) -> None:
     """H.264 in yuv420p, its index first: what browsers play."""
+    _require_ffmpeg()
+    writer = imageio.get_writer(
+        path,
+        format="FFMPEG",
+        fps=fps,
+        codec="libx264",
+        pixelformat="yuv420p",
+        macro_block_size=2,
+        ffmpeg_log_level="error",
+        output_params=["-movflags", "+faststart"],
+    )
+    with closing(writer):  # its own `with` leaves ffmpeg running after an error
+        for frame in frames:
+            writer.append_data(frame)
+    if not path.stat().st_size:
+        raise OSError(f"ffmpeg wrote nothing to {path}: its own message is above; a .gif needs no ffmpeg")
+
+
+def _require_ffmpeg() -> None:
     try:
-        writer = imageio.get_writer(
-            path,
-            format="FFMPEG",
-            fps=fps,
-            codec="libx264",
-            pixelformat="yuv420p",
-            macro_block_size=2,
-            ffmpeg_log_level="error",
-            output_params=["-movflags", "+faststart"],
-        )
-        with writer:
-            for frame in frames:
-                writer.append_data(frame)
-    except (RuntimeError, ImportError) as error:  # what imageio raises without ffmpeg
+        import imageio_ffmpeg
+
+        imageio_ffmpeg.get_ffmpeg_exe()
+    except (RuntimeError, ImportError) as error:
         raise OSError(f"no ffmpeg to write mp4 with ({error}): pip install imageio-ffmpeg, or write a .gif") from error
 
 

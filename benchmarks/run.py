@@ -2,7 +2,7 @@
 
 import importlib
 
-BENCHMARKS = ("recommender_env",)
+BENCHMARKS = ("recommender_env", "control")
 
 
 def main() -> None:

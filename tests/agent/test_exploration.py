@@ -193,3 +193,14 @@ def test_guided_needs_guided_actions(epsilon):
 def test_bad_settings_are_refused(settings, match):
     with pytest.raises(ValueError, match=match):
         Exploration(**settings)
+
+
+def test_a_ladder_spreads_the_noise_over_the_environments():
+    explorer = Explorer(Exploration(sigma=0.2, final_sigma=0.0, ladder=True), spaces.Discrete(5), seed=0)
+    draws = np.array([explorer.perturb(np.zeros((5, 3)), progress=0.9) for _ in range(2_000)])  # whatever the progress
+    assert draws.std(axis=(0, 2)) == pytest.approx([0.2, 0.15, 0.1, 0.05, 0.0], rel=0.05)
+
+
+def test_a_ladder_needs_its_end():
+    with pytest.raises(ValueError, match="ladder=True: give final_sigma"):
+        Exploration(sigma=0.2, ladder=True)

@@ -1,6 +1,7 @@
 import csv
 import json
 
+import gymnasium as gym
 import pytest
 
 from wolpertinger import Wolpertinger
@@ -8,6 +9,7 @@ from wolpertinger.experiments import evaluate, make_config, train
 from wolpertinger.experiments.plot import read_curve
 from wolpertinger.experiments.presets import PAPER, TASKS
 from wolpertinger.experiments.run import make_agent, make_env, read_config
+from wolpertinger.experiments.scores import puddle_scorer
 
 TINY = {"items": 49, "dim": 4}
 
@@ -149,3 +151,45 @@ def test_evaluation_meets_other_users_than_training(folder, monkeypatch):
     )
     evaluate(folder)
     assert seeds[0][0] == 10_000
+
+
+SMALL = {"learning_starts": 16, "batch_size": 16, "policy_kwargs": {"net_arch": [16, 16]}}
+OTHER_TASKS = {
+    "cart-pole": ({"levels": 1_000_000}, ["reference controller", "random"]),
+    "puddle-world": ({"plan": 4, "size": 6}, ["optimum", "best fixed plan", "random"]),
+    "control": ({"env_id": "Pendulum-v1", "levels": 1001}, ["random"]),
+}
+
+
+@pytest.mark.parametrize("task", OTHER_TASKS)
+def test_every_task_trains_and_is_scored_by_the_episodes_it_can_play(task, tmp_path, monkeypatch):
+    monkeypatch.setattr("wolpertinger.experiments.run.SELECTION_EPISODES", 2)
+    env, baselines = OTHER_TASKS[task]
+    folder = train(make_config(task, env=env, n_envs=2, steps=60, changes=SMALL), tmp_path / "run", quiet=True)
+    result = json.loads((folder / "result.json").read_text())
+    assert list(result["baselines"]) == baselines
+    found = evaluate(folder, episodes=2)
+    assert found.score.value == found.sampled.mean
+    assert found.exact == (task == "puddle-world")
+    if task == "control":
+        assert found.score.share is None
+    else:
+        assert found.score.share == pytest.approx(found.score.value / found.baselines[baselines[0]])
+    assert evaluate(folder, episodes=2).score.value == found.score.value
+    assert (folder / "curve.png").exists()
+
+
+def test_a_score_by_episodes_is_what_a_loop_over_them_returns(tmp_path):
+    config = make_config("puddle-world", env={"plan": 2, "size": 5}, n_envs=2, changes=SMALL)
+    env = make_env(config, 1)
+    agent = make_agent(config, env)
+    world = gym.make("wolpertinger/PuddleWorld-v0", plan=2, size=5)
+    obs, _ = world.reset()
+    total, over, taken = 0.0, False, set()
+    while not over:
+        action, _ = agent.predict(obs, deterministic=True)
+        obs, reward, ended, cut, _ = world.step(action)
+        total, over = total + reward, ended or cut
+        taken.add(int(action))
+    found = puddle_scorer(env, 1, seed=0).score(agent)
+    assert (found.value, found.distinct) == (total, len(taken))

@@ -54,13 +54,15 @@ class Task:
         shape = (count,) if isinstance(space, spaces.Discrete) else (count, self.plan)
         if actions.shape != shape or actions.dtype.kind not in "iu":
             raise ValueError(
-                f"actions of shape {actions.shape}, {actions.dtype}: give integers of shape {shape}, "
-                f"one member of {space} per agent"
+                f"actions of shape {actions.shape}, {actions.dtype}: give integers of shape {shape}, one "
+                f"{'id' if len(shape) == 1 else 'row of moves'} per agent"
             )
         actions = np.ascontiguousarray(actions, np.int64)
         if actions.view(np.uint64).max() >= top:  # seen as unsigned, a negative number is too large as well
             wrong = actions[(actions < 0) | (actions >= top)][0]
-            raise ValueError(f"action {wrong} is not in {space}: give integers from 0 to {top - 1}")
+            raise ValueError(
+                f"{wrong} is no {'plan' if len(shape) == 1 else 'move'}: give integers from 0 to {top - 1}"
+            )
         return moves_of(actions, self.plan) if actions.ndim == 1 else actions
 
     def execute(self, cells: Ints, moves: Ints) -> Outcome:

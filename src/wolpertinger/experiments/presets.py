@@ -137,7 +137,10 @@ TASKS: dict[str, TaskPreset] = {
 def settings(task: str, preset: str) -> dict[str, Any]:
     """The agent's settings for a task under "default" or "paper"."""
     if preset == "paper":
-        return {**PAPER, "learning_starts": TASKS[task].agent.get("learning_starts", 1_000)}
+        plain = {**PAPER, "learning_starts": TASKS[task].agent.get("learning_starts", 1_000)}
+        if task != "recommender":  # the others offer nothing to guide exploration
+            plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
+        return plain
     if preset == "default":
         return dict(TASKS[task].agent)
     raise ValueError(f'preset={preset!r}: give "default" or "paper"')

@@ -15,6 +15,7 @@ from wolpertinger.actions import sample_actions
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs import UserModel
 from wolpertinger.envs.cartpole import reference_return
+from wolpertinger.envs.puddle_map import LONGEST_PLAN
 
 EXPLAINED_AT_ONCE = 1 << 16  # states times k in one batch of predictions
 
@@ -110,11 +111,11 @@ class EpisodeScorer:
 
 def puddle_scorer(env: VecEnv, episodes: int, seed: int) -> EpisodeScorer:
     """Puddle World is deterministic and has one start: one episode is the exact score."""
-    world, n, max_moves = (env.get_attr(name, indices=0)[0] for name in ("map", "plan", "max_moves"))
-    baselines = {"optimum": world.best_score}
-    if n <= 20:
-        baselines["best fixed plan"] = world.best_fixed_plan(n, max_moves)[1]
-    return EpisodeScorer(env, 1, seed, {**baselines, "random": world.random_value}, exact=True)
+    task = env.get_attr("task", indices=0)[0]
+    baselines = {"optimum": task.map.best_score}
+    if task.plan <= LONGEST_PLAN:
+        baselines["best fixed plan"] = task.map.best_fixed_plan(task.plan, task.max_moves)[1]
+    return EpisodeScorer(env, 1, seed, {**baselines, "random": task.map.random_value}, exact=True)
 
 
 def cartpole_scorer(env: VecEnv, episodes: int, seed: int) -> EpisodeScorer:

@@ -69,6 +69,7 @@ class Stage:
         try:
             self._gpu = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
         except mujoco.FatalError as error:  # a context without a driver behind it
+            self._context.free()
             raise NoOpenGLError(str(error)) from error
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._gpu)
         # Freed in this order and before the backend shuts down at exit, or drivers crash.

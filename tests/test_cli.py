@@ -39,7 +39,32 @@ def test_evaluate_gives_numbers_as_json(run_folder, capsys):
     assert found["sampled"]["episodes"] == 50
 
 
-@pytest.mark.parametrize("command", [["train", "recommender"], ["evaluate"]])
+def test_watch_writes_a_film_and_says_where(run_folder, tmp_path, capsys):
+    assert main(["watch", str(run_folder), "--episodes", "2", "--checkpoint", "last", "--seed", "5"]) == 0
+    assert f"film: {run_folder / 'watch.mp4'}, " in capsys.readouterr().out
+    assert (run_folder / "watch.mp4").stat().st_size > 1_000
+    out = tmp_path / "film.gif"
+    assert main(["watch", str(run_folder), "--out", str(out), "--every", "2", "--fps", "5"]) == 0
+    assert "pictures, return" in capsys.readouterr().out
+    assert out.read_bytes().startswith(b"GIF89a")
+
+
+def test_watch_plays_in_a_window(run_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["watch", str(run_folder), "--human", "--fps", "1000"]) == 0
+    assert "pictures, return" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_watched_run_can_be_trained_anew(run_folder):
+    assert main(["watch", str(run_folder)]) == 0
+    assert main([*TINY, "--out", str(run_folder), "--k", "0.1"]) == 2  # not unasked
+    assert (run_folder / "watch.mp4").exists()
+    assert main([*TINY, "--out", str(run_folder), "--k", "0.1", "--overwrite"]) == 0
+    assert not (run_folder / "watch.mp4").exists()
+
+
+@pytest.mark.parametrize("command", [["train", "recommender"], ["evaluate"], ["watch"]])
 def test_help_shows_an_example(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--help"])
@@ -55,6 +80,9 @@ def test_help_shows_an_example(command, capsys):
         ([*TINY, "--set", "exploration.noise=pink"], "noise='pink': give 'gaussian', 'ornstein-uhlenbeck' or None"),
         ([*TINY, "--data", "films"], "data='films': give one of generated, complete-journey"),
         (["evaluate", "nowhere"], "wolpertinger evaluate: nowhere is no run folder"),
+        (["watch", "nowhere"], "wolpertinger watch: nowhere is no run folder"),
+        (["watch", "nowhere", "--out", "film.avi"], "film.avi is no film: give a file that ends in .mp4 or .gif"),
+        (["watch", "nowhere", "--human", "--out", "x.gif"], "--human writes nothing: leave out --out x.gif"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path, monkeypatch, capsys):

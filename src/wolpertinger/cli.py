@@ -1,4 +1,4 @@
-"""The command line: `wolpertinger train recommender`, `wolpertinger evaluate RUN`."""
+"""The command line: `wolpertinger train recommender`, `wolpertinger evaluate RUN`, `wolpertinger watch RUN`."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from rich.table import Table
 from stable_baselines3.common.utils import get_device
 
 from wolpertinger.agent import CheckpointError
-from wolpertinger.experiments import Evaluation, evaluate, make_config, train
+from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
 from wolpertinger.experiments.presets import TASKS, TaskPreset
 
 TRAIN_EXAMPLE = """example:
@@ -28,6 +28,10 @@ DATA_CAVEAT = (
 )
 EVALUATE_EXAMPLE = """example:
   wolpertinger evaluate runs/first --episodes 5000"""
+WATCH_EXAMPLE = """example:
+  wolpertinger watch runs/first --episodes 3
+  wolpertinger watch runs/first --out first.gif --every 2 --fps 10
+  wolpertinger watch runs/first --human"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +66,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     evaluating.add_argument("--json", action="store_true", help="print the numbers as JSON")
     evaluating.set_defaults(run=_evaluate)
+    _add_watch(commands.add_parser("watch", help="film a run's agent at work", **_with_example(WATCH_EXAMPLE)))
     return parser
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
+    parser.add_argument("--out", type=Path, help="the film, .mp4 or .gif (default: RUN/watch.mp4)")
+    parser.add_argument(
+        "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
+    )
+    parser.add_argument("--episodes", type=_at_least(1), default=1, help="(default: %(default)s)")
+    parser.add_argument("--seed", type=_at_least(0), default=0, help="of the first episode (default: %(default)s)")
+    parser.add_argument("--fps", type=float, help="pictures a second (default: the environment's own)")
+    parser.add_argument("--every", type=_at_least(1), default=1, help="keep one picture of so many (default: all)")
+    parser.add_argument("--human", action="store_true", help="play in a window, and write nothing")
+    parser.set_defaults(run=_watch)
 
 
 def _with_example(example: str) -> dict[str, Any]:
@@ -175,6 +194,17 @@ def _evaluate(options: argparse.Namespace) -> None:
     if found.config.env.get("data") == "complete-journey":
         console.print(DATA_CAVEAT)
     console.print(f"plot: {options.folder / 'curve.png'}", highlight=False)
+
+
+def _watch(options: argparse.Namespace) -> None:
+    choice = {name: getattr(options, name) for name in ("checkpoint", "episodes", "seed", "fps", "every")}
+    if options.human and options.out is not None:
+        raise ValueError(f"--human writes nothing: leave out --out {options.out}")
+    film = show(options.folder, **choice) if options.human else watch(options.folder, options.out, **choice)
+    returns = ", ".join(f"{score:.2f}" for score in film.returns)
+    cut = " (cut: the last episode goes on)" if film.cut else ""
+    where = f"film: {film.path}, " if film.path else ""
+    Console().print(f"{where}{film.frames} pictures, return {returns}{cut}", highlight=False, soft_wrap=True)
 
 
 def _score_table(found: Evaluation) -> Table:

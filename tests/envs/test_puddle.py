@@ -292,7 +292,7 @@ def test_what_is_no_plan_is_refused(plan, action, message):
         ({"map": 7}, ValueError, "map=7: give a PuddleMap or the path of a text file"),
         ({"map": "no/such/map.txt"}, FileNotFoundError, "no/such/map.txt"),
         ({"plans": 3}, TypeError, "unknown option plans: the puddle world takes plan, size, map_seed, map, window"),
-        ({"render_mode": "hologram"}, ValueError, "render_mode='hologram': the puddle world has none"),
+        ({"render_mode": "hologram"}, ValueError, 'render_mode=\'hologram\': give "rgb_array", "human" or None'),
     ],
 )
 def test_what_an_option_may_not_be(options, error, message):

@@ -33,7 +33,8 @@ def bound(share, count):
     return 5 * np.sqrt(max(share * (1 - share), 1e-9) / count)
 
 
-def test_gymnasiums_checker_finds_nothing():
+def test_gymnasiums_checker_finds_nothing(monkeypatch):
+    monkeypatch.setitem(Recommender.metadata, "render_fps", 1_000)
     check_gymnasium(gym.make(ID, items=49).unwrapped)
     check_gymnasium(own(), skip_render_check=True)  # which needs the id of a registered environment
 

@@ -13,6 +13,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from wolpertinger.actions import ActionProduct
+from wolpertinger.envs.rendering import RENDER_MODES, Screen
+from wolpertinger.envs.rendering.canvas import Frame
+from wolpertinger.envs.rendering.cartpole import CartPoleView
+from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
 
 Floats = npt.NDArray[np.float32]
 
@@ -133,7 +137,7 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
     the middle half of the track.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 50}  # noqa: RUF012 - Gymnasium's own form
 
     def __init__(self, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS, render_mode: str | None = None) -> None:
         self.actions = _force_levels(levels)
@@ -141,19 +145,35 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
         self.observation_space = OBSERVATION_SPACE
         self.action_space = self.actions.space  # type: ignore[assignment]  # a product of one factor: Discrete
         self.render_mode = render_mode
+        self.screen = Screen(render_mode, title="Cart-pole swing-up", fps=self.metadata["render_fps"])
+        self.view = CartPoleView(Track(HALF_TRACK, HALF_GOAL, MAX_FORCE))
         self.plant = Plant()
-        self.steps = 0
+        self.steps, self.reward, self.total = 0, 0.0, 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
         super().reset(seed=seed)
         self.plant.reset(self.np_random)
-        self.steps = 0
+        self.steps, self.reward, self.total = 0, 0.0, 0.0
+        self.screen.refresh(self._draw)
         return self._observe(), {}
 
     def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        reward = self.plant.push(float(self.actions.embed(np.asarray(action))[0]))
+        self.reward = self.plant.push(float(self.actions.embed(np.asarray(action))[0]))
         self.steps += 1
-        return self._observe(), reward, False, self.steps >= self.max_steps, {}
+        self.total += self.reward
+        self.screen.refresh(self._draw)
+        return self._observe(), self.reward, False, self.steps >= self.max_steps, {}
+
+    def render(self) -> Frame | None:
+        return self.screen.render(self._draw)
+
+    def _draw(self) -> Frame:
+        (cart, angle), (force,) = self.plant.data.qpos, self.plant.data.ctrl
+        return self.view.draw(Moment(cart, angle, self.plant.length, force, self.reward > 0, self.steps, self.total))
+
+    def close(self) -> None:
+        self.screen.close()
+        self.view.close()
 
     def _observe(self) -> Floats:
         return np.array(self.plant.observe(), dtype=np.float32)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -15,6 +15,9 @@ from gymnasium.vector.utils import batch_space
 
 from wolpertinger.actions import ActionProduct
 from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, PuddleMap, moves_of
+from wolpertinger.envs.rendering import RENDER_MODES, Screen
+from wolpertinger.envs.rendering.canvas import Frame
+from wolpertinger.envs.rendering.puddle import PuddleView, Trip
 
 LONGEST_PLAN = 64
 SIZE, MAP_SEED = 50, 0  # of the map, if the user names none
@@ -68,6 +71,11 @@ class Task:
         made = (visited[:, :-1] != self.goal).sum(axis=1) + 1
         return Outcome(visited, rewards.astype(np.float64), made, visited[:, -1] == self.goal)
 
+    @cached_property
+    def view(self) -> PuddleView:
+        """Draws the map and the ways across it; made on first use."""
+        return PuddleView(self.map.cells)
+
 
 class PuddleWorld(gym.Env[Obs, Any]):
     """Cross a grid of puddles by plans of n moves, as in Section 6.2 of the paper. Deterministic.
@@ -94,7 +102,7 @@ class PuddleWorld(gym.Env[Obs, Any]):
     `last_plan_path` those which the last plan visited.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 2}  # noqa: RUF012 - Gymnasium's own form
 
     def __init__(
         self,
@@ -105,14 +113,13 @@ class PuddleWorld(gym.Env[Obs, Any]):
         map: MapSource | None = None,
         window: int = 11,
         max_moves: int | None = None,
-        render_mode: None = None,
+        render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None:
-            raise ValueError(f"render_mode={render_mode!r}: the puddle world has none, give None")
         self.task = build_task(plan, size, map_seed, map, window, max_moves)
         self.map, self.actions = self.task.map, self.task.actions
         self.observation_space, self.action_space = self.task.observation_space, self.actions.space
         self.render_mode = render_mode
+        self.screen = Screen(render_mode, title="Puddle world", fps=self.metadata["render_fps"])
         self._begin()
 
     def _begin(self) -> None:
@@ -120,10 +127,12 @@ class PuddleWorld(gym.Env[Obs, Any]):
         self.path: list[Cell] = [self.position]
         self.last_plan_path: list[Cell] = []
         self._cell, self._moves = np.array([self.task.start]), 0
+        self._plans, self._total, self._outcome = 0, 0.0, ""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
         super().reset(seed=seed)
         self._begin()
+        self.screen.refresh(self._draw)
         return self._observe()
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
@@ -134,8 +143,22 @@ class PuddleWorld(gym.Env[Obs, Any]):
         self.position = self.path[-1]
         self._cell, self._moves = outcome.visited[:, -1], self._moves + made
         truncated = not terminated and self._moves >= self.task.max_moves
+        reward = float(outcome.rewards[0])
+        self._plans, self._total = self._plans + 1, self._total + reward
+        self._outcome = "goal" if terminated else "out of moves" if truncated else ""
+        self.screen.refresh(self._draw)
         obs, info = self._observe()
-        return obs, float(outcome.rewards[0]), terminated, truncated, info
+        return obs, reward, terminated, truncated, info
+
+    def render(self) -> Frame | None:
+        return self.screen.render(self._draw)
+
+    def _draw(self) -> Frame:
+        planned = len(self.last_plan_path)
+        return self.task.view.draw(Trip(self.path, planned, self.task.window, self._plans, self._total, self._outcome))
+
+    def close(self) -> None:
+        self.screen.close()
 
     def _observe(self) -> tuple[Obs, dict[str, Any]]:
         return self.task.observations[self._cell[0]].copy(), {"position": self.position, "moves": self._moves}

@@ -1,7 +1,7 @@
 """The paper's recommender: a user at one item, a catalogue to recommend the next from."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from inspect import signature
 from typing import Any, NoReturn
 
@@ -15,6 +15,9 @@ from gymnasium.vector.utils import batch_space
 from wolpertinger.actions import ActionTable
 from wolpertinger.envs.acceptance import Acceptance, Ids
 from wolpertinger.envs.catalogue import Catalogue, load_catalogue
+from wolpertinger.envs.rendering import RENDER_MODES, Screen
+from wolpertinger.envs.rendering.canvas import Frame
+from wolpertinger.envs.rendering.recommender import Choice, Plane, Recommendation, RecommenderView, Session
 from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
 
 GUIDED = 30  # items in the subset for guided exploration, if the user names no number
@@ -51,6 +54,11 @@ class Task:
             self._guided = self.model.acceptance.top(self.model.rewards, self.n_guided)
         return self._guided
 
+    @cached_property
+    def view(self) -> RecommenderView:
+        """Draws the items and what happens among them; made on first use."""
+        return RecommenderView(Plane(self.actions.vectors), self.model.rewards, self.names)
+
 
 class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
     """Recommend one item after another to a simulated user, as in Section 6.3 of the paper.
@@ -71,9 +79,10 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
 
     `guided_actions()` offers the likely good items of the current state, which guided exploration draws from;
     `model` computes exact values: `model.optimum`, `model.best_fixed`, `model.random_value`, `model.evaluate(policy)`.
+    `show_choice(proto, candidates)`, before a step, adds what the agent saw to its picture.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 2}  # noqa: RUF012 - Gymnasium's own form
 
     def __init__(
         self,
@@ -83,35 +92,66 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         vectors: npt.ArrayLike,
         guided: int | None = None,
         names: Sequence[str] | None = None,
+        render_mode: str | None = None,
     ) -> None:
-        self._set_task(Task(Catalogue(Acceptance.of(acceptance), rewards, vectors, names), guided))
+        self._set_task(Task(Catalogue(Acceptance.of(acceptance), rewards, vectors, names), guided), render_mode)
 
-    def _set_task(self, task: Task) -> None:
+    def _set_task(self, task: Task, render_mode: str | None) -> None:
         self.task, self.model, self.actions, self.names = task, task.model, task.actions, task.names
         self.observation_space = task.observation_space
         self.action_space = spaces.Discrete(self.actions.n)
-        self.render_mode = None
+        self.render_mode = render_mode
+        self.screen = Screen(render_mode, title="Recommender", fps=self.metadata["render_fps"])
         self.state = 0
+        self.session = Session(self.state)
+        self._choice: Choice | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
         super().reset(seed=seed)
         self.state = int(self.np_random.integers(self.actions.n))
+        self.session, self._choice = Session(self.state), None
+        self.screen.refresh(self._draw)
         return self.task.observe(self.state), {"item": self.state}
 
     def step(self, action: np.int64) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         if not 0 <= action < self.model.n:
             self.task.refuse(action)
-        accepted = bool(self.np_random.random() < self.model.acceptance.at(self.state, action))
+        at = self.state
+        accepted = bool(self.np_random.random() < self.model.acceptance.at(at, action))
         self.state = int(action) if accepted else int(self.np_random.integers(self.actions.n))
         reward = float(self.model.rewards[action]) if accepted else 0.0
         ended = bool(self.np_random.random() >= (STAY_ACCEPTED if accepted else STAY_REFUSED))
+        self.session.follow(Recommendation(at, int(action), accepted, reward, self._choice), self.state)
+        self._choice = None
+        self.screen.refresh(self._draw)
         return self.task.observe(self.state), reward, ended, False, {"item": self.state, "accepted": accepted}
 
     def guided_actions(self) -> Ids:
         """Items that are likely good for the current state."""
         return self.task.guided[self.state]
+
+    def show_choice(self, proto: npt.ArrayLike, candidates: npt.ArrayLike) -> None:
+        """Say what the agent saw, the proto-action (dim,) and the candidates (k,): drawn with the next step."""
+        proto, candidates = np.asarray(proto, dtype=np.float64), np.asarray(candidates, dtype=np.int64)
+        if proto.shape != (self.actions.dim,) or candidates.ndim != 1:
+            raise ValueError(
+                f"proto of shape {proto.shape} and candidates of shape {candidates.shape}: "
+                f"give those of one state, ({self.actions.dim},) and (k,)"
+            )
+        if wrong := [item for item in candidates if not 0 <= item < self.model.n]:
+            self.task.refuse(wrong[0])
+        self._choice = Choice(proto, candidates)
+
+    def render(self) -> Frame | None:
+        return self.screen.render(self._draw)
+
+    def _draw(self) -> Frame:
+        return self.task.view.draw(self.session, self._choice)
+
+    def close(self) -> None:
+        self.screen.close()
 
     def vector(self, num_envs: int) -> "RecommenderVector":
         """Many users of this recommender, stepped together."""
@@ -174,10 +214,10 @@ class RecommenderVector(VectorEnv):
         return self.task.guided[self.states]
 
 
-def make(*, guided: int | None = None, **catalogue: Any) -> Recommender:
-    """Entry point of `wolpertinger/Recommender-v0`; the options beside `guided` are those of `load_catalogue`."""
+def make(*, guided: int | None = None, render_mode: str | None = None, **catalogue: Any) -> Recommender:
+    """Entry point of `wolpertinger/Recommender-v0`; `catalogue` holds the options of `load_catalogue`."""
     env = Recommender.__new__(Recommender)
-    env._set_task(_shared_task(guided, _every_option(catalogue)))
+    env._set_task(_shared_task(guided, _every_option(catalogue)), render_mode)
     return env
 
 

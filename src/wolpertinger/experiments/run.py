@@ -27,7 +27,7 @@ from wolpertinger.experiments.scores import SCORERS, Score, Scorer
 
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
-RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json"}
+RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json", "watch.mp4"}
 CURVE = ("steps", "seconds", "return", "share", "distinct")
 
 

@@ -1,0 +1,74 @@
+"""A window that shows pictures one after another."""
+
+import os
+import warnings
+from types import ModuleType
+from typing import Any
+
+from wolpertinger.envs.rendering.canvas import Frame
+
+UNSEEN = ("offscreen", "dummy")  # SDL's drivers without a display
+
+
+class Window:
+    """Shows frames at a steady rate; once its user closes it, it stays closed and takes frames in silence."""
+
+    def __init__(self, title: str, fps: float) -> None:
+        self.title, self.fps = title, fps
+        self.closed = False
+        self._pygame: ModuleType | None = None
+        self._surface: Any = None
+        self._clock: Any = None
+
+    def show(self, frame: Frame) -> None:
+        """Show a frame until it is time for the next one; the first frame opens the window."""
+        if self.closed:
+            return
+        height, width = frame.shape[:2]
+        if self._pygame is None:
+            self._open(width, height)
+        pygame = self._pygame
+        assert pygame is not None
+        self._surface.blit(pygame.image.frombuffer(frame.tobytes(), (width, height), "RGB"), (0, 0))
+        pygame.display.flip()
+        if any(event.type == pygame.QUIT for event in pygame.event.get()):
+            self.close()
+            return
+        self._clock.tick(self.fps)
+
+    def _open(self, width: int, height: int) -> None:
+        pygame = _import_pygame()
+        try:
+            pygame.display.init()
+            self._surface = pygame.display.set_mode((width, height))
+            _require_display(pygame)
+        except pygame.error as error:
+            pygame.display.quit()
+            raise OSError(
+                f'no window can be opened ({error}): use render_mode="rgb_array", or write a film with '
+                "`wolpertinger watch RUN --out film.mp4`"
+            ) from error
+        pygame.display.set_caption(self.title)
+        self._clock = pygame.time.Clock()
+        self._pygame = pygame
+
+    def close(self) -> None:
+        self.closed = True
+        if self._pygame is not None:
+            self._pygame.display.quit()
+            self._pygame = None
+
+
+def _import_pygame() -> ModuleType:
+    """Only where a window opens, and without its greeting and its warning about pkg_resources."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pygame
+    return pygame
+
+
+def _require_display(pygame: ModuleType) -> None:
+    """Without a display SDL draws where nobody sees it; that is an error unless it was asked for."""
+    if pygame.display.get_driver() in UNSEEN and "SDL_VIDEODRIVER" not in os.environ:
+        raise pygame.error("there is no display")

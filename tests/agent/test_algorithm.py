@@ -175,6 +175,26 @@ def test_the_actor_steps_up_q_at_its_proto_action(monkeypatch, anchor):
     assert_steps_down(loss, before["actor"], agent.actor, 0.05)
 
 
+@pytest.mark.parametrize("k", [1, 5])
+def test_the_actor_may_take_the_gradient_at_the_action_its_proto_becomes(monkeypatch, k):
+    agent = filled_agent(learning_rate=0.05, gradient_at="action", k=k, policy_kwargs=SGD)
+    before = networks_of(agent)
+    states = train_once(agent, monkeypatch)["batch"].observations
+    critic = in_double(agent.critic)
+    slopes = []  # of Q at each state's action, found by a loop
+    for state in states:
+        candidates = agent.actions.nearest(before["actor"](state[None]).detach().numpy(), k)[0]
+        action, _ = best_of(agent.critic, state, agent.actions, candidates)
+        inputs = critic.scale.to_inputs(torch.as_tensor(agent.actions.embed(action)).double())[None].requires_grad_()
+        critic.q_networks[0](state[None].double(), inputs).sum().backward()
+        slopes.append(inputs.grad[0] / critic.scale.spread)
+
+    def loss(actor):
+        return -(torch.stack(slopes) * actor.mu(states.double())).sum(dim=1).mean()
+
+    assert_steps_down(loss, before["actor"], agent.actor, 0.05)
+
+
 def test_a_small_step_of_the_actor_raises_q(monkeypatch):
     agent = filled_agent(learning_rate=1e-3, policy_kwargs=SGD)
     old = networks_of(agent)["actor"]
@@ -399,6 +419,7 @@ def test_actions_of_another_integer_type_are_welcome():
     [
         ({"exploration": {"epsilon": 0.1}}, TypeError, r"exploration=\{'epsilon': 0.1\}: give Exploration\(\.\.\.\)"),
         ({"policy_kwargs": {"k": 7}}, ValueError, "policy_kwargs holds k: give it to Wolpertinger itself"),
+        ({"gradient_at": "middle"}, ValueError, 'gradient_at=\'middle\': give "proto" or "action"'),
         ({"anchor": -1}, ValueError, "anchor=-1: give a number of at least 0"),
         ({"max_grad_norm": -1}, ValueError, "max_grad_norm=-1: give a number of at least 0"),
         ({"learning_rate": lambda left: left, "final_learning_rate": 0.1}, ValueError, "is a schedule already"),

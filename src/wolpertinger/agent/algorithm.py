@@ -38,6 +38,8 @@ class Wolpertinger(ActionSetAlgorithm):
     :param critic_loss: "mse" (the paper) or "huber".
     :param anchor: pulls the proto-action towards the action that the full policy picks in the same state, so that the
         actor does not leave the region where actions are; 0 is the paper's actor.
+    :param gradient_at: where the actor takes the critic's gradient: at its "proto" (the paper), or at the "action" that
+        the full policy makes of it, where the critic has been trained; one more lookup and re-ranking an update.
     :param max_grad_norm: clip the gradients to this norm; None does not.
     :param policy_kwargs: net_arch, layer_norm, interaction (products of state and action in the critic), n_critics,
         bound (of the proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
@@ -74,6 +76,7 @@ class Wolpertinger(ActionSetAlgorithm):
         gradient_steps: int = 1,
         critic_loss: str = "mse",
         anchor: float = 0.0,
+        gradient_at: str = "proto",
         max_grad_norm: float | None = None,
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
@@ -113,6 +116,8 @@ class Wolpertinger(ActionSetAlgorithm):
         )
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
+        if gradient_at not in ("proto", "action"):
+            raise ValueError(f'gradient_at={gradient_at!r}: give "proto" or "action"')
         _check_options(
             exploration, learning_rate, final_learning_rate, critic_loss, anchor, max_grad_norm, policy_kwargs
         )
@@ -121,6 +126,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.exploration = exploration or Exploration()
         self.actor_learning_rate = actor_learning_rate
         self.anchor = anchor
+        self.gradient_at = gradient_at
         self.max_grad_norm = max_grad_norm
         self.actions: ActionSet = actions  # type: ignore[assignment]  # `_setup_model` fills in None
         self._actions_from_env = actions is None
@@ -176,8 +182,12 @@ class Wolpertinger(ActionSetAlgorithm):
         critic_loss = len(q) * LOSSES[self.critic_loss](q, target.expand_as(q))
         self._minimise(critic_loss, self.critic)
 
-        # Line 15: the lookup has no gradient, so the critic's gradient is taken at the proto-action itself.
-        actor_loss = -self.critic(obs, self.actor(obs))[0].mean()
+        # Line 15: the lookup has no gradient, so the critic's gradient is taken at the proto-action itself; or, with
+        # gradient_at="action", at the action it becomes, as if the lookup had moved it there.
+        proto = self.actor(obs)
+        if self.gradient_at == "action":
+            proto = proto + (self.policy.choose(obs, proto, self.critic).vector - proto).detach()
+        actor_loss = -self.critic(obs, proto)[0].mean()
         if self.anchor:
             actor_loss = actor_loss + self.anchor * self.actor.distance(next_obs, choice.vector)
         self._minimise(actor_loss, self.actor)

@@ -41,7 +41,15 @@ SETTINGS = (
         "tau",
         "gamma",
     ),
-    *("gradient_steps", "critic_loss", "anchor", "max_grad_norm", "replay_buffer_class", "replay_buffer_kwargs"),
+    *(
+        "gradient_steps",
+        "critic_loss",
+        "anchor",
+        "gradient_at",
+        "max_grad_norm",
+        "replay_buffer_class",
+        "replay_buffer_kwargs",
+    ),
     *("optimize_memory_usage", "n_steps", "tensorboard_log", "verbose", "seed", "policy_kwargs"),
 )
 COUNTERS = ("num_timesteps", "_total_timesteps", "_episode_num", "_n_updates", "_current_progress_remaining")

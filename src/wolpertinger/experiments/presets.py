@@ -114,12 +114,28 @@ TASKS: dict[str, TaskPreset] = {
             "window": Option(11, int, "side of the square window that the agent sees"),
             "max_moves": Option(None, int, "moves after which an episode is cut (default: twice rows and columns)"),
         },
-        n_envs=64,
-        steps=500_000,
+        n_envs=8,
+        steps=200_000,
         k=1,
         episodes=1,
         episode_steps=10,
-        agent={},
+        evaluations=100,
+        agent={
+            "learning_rate": 1e-3,
+            "final_learning_rate": 1e-4,
+            "actor_learning_rate": 3e-4,
+            "batch_size": 64,
+            # Plans are the corners of a cube: a proto-action between them says nothing of any plan, so the actor learns
+            # at the corner that it is rounded to, and must be able to leave it again.
+            "gradient_at": "action",
+            "policy_kwargs": {
+                "net_arch": [256, 128],
+                "layer_norm": True,
+                "interaction": True,
+                "bound": "inverted gradients",
+            },
+            "exploration": {"noise": "gaussian", "sigma": 0.6, "final_sigma": 0.05, "ladder": True},
+        },
     ),
     "control": TaskPreset(
         env_id="wolpertinger/Discretized-v0",

@@ -63,13 +63,30 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 OTHER_SEEDS = (0, 1, 2)
 # One change each against the defaults of the cart-pole and of Puddle World with n = 20, shorter runs, one seed.
-OTHER_STEPS = {"cart-pole": 400_000, "puddle-world": 200_000}
+OTHER_STEPS = {"cart-pole": 300_000, "puddle-world": 100_000}
 OTHER_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     "cart-pole": {
         "as it is": {},
+        "noise falls over time, not over environments": {"changes": {"exploration": {"ladder": False, "decay": 0.5}}},
+        "Gaussian noise": {"changes": {"exploration": {"noise": "gaussian"}}},
+        "returns of 1 step": {"changes": {"n_steps": 1}},
+        "returns of 3 steps": {"changes": {"n_steps": 3}},
+        "layer normalisation": {"changes": {"policy_kwargs": {"layer_norm": True}}},
+        "inverted gradients": {"changes": {"policy_kwargs": {"bound": "inverted gradients"}}},
+        "one learning rate, 1e-3": {"changes": {"actor_learning_rate": 1e-3}},
+        "the paper's preset": {"preset": "paper"},
     },
     "puddle-world": {
         "as it is": {},
+        "gradient at the proto-action": {"changes": {"gradient_at": "proto"}},
+        "tanh": {"changes": {"policy_kwargs": {"bound": "tanh"}}},
+        "tanh, gradient at the proto-action": {"changes": {"gradient_at": "proto", "policy_kwargs": {"bound": "tanh"}}},
+        "no interaction of state and action": {"changes": {"policy_kwargs": {"interaction": False}}},
+        "no layer normalisation": {"changes": {"policy_kwargs": {"layer_norm": False}}},
+        "the same noise in all environments": {"changes": {"exploration": {"sigma": 0.3, "ladder": False}}},
+        "constant learning rate": {"changes": {"final_learning_rate": None}},
+        "k = 64": {"k": 64},
+        "the paper's preset": {"preset": "paper"},
     },
 }
 

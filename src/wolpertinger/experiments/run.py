@@ -238,7 +238,7 @@ class LearningCurve(BaseCallback):
             share = f" = {score.share:5.1%} of {next(iter(self.scorer.baselines))}"
         done = f"{self.num_timesteps:>10,} steps {seconds:4.0f} s"
         line = f"{done}  return {score.value:.3f}{share}, {score.distinct} actions"
-        self.progress.console.print(line, highlight=False)
+        self.progress.console.print(line, highlight=False, soft_wrap=True)
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -1,8 +1,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
-from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from wolpertinger.envs import CartPoleSwingUp, CartPoleSwingUpVector
 from wolpertinger.envs.cartpole import HALF_TRACK, MAX_FORCE, POLE_LENGTHS, Plant
@@ -16,12 +14,6 @@ def upright(cart=0.0, degrees=0.0, length=1.0):
     plant.set_pole(length)
     plant.set_state(cart, np.deg2rad(degrees), 0.0, 0.0)
     return plant
-
-
-def test_the_environment_passes_both_checkers():
-    env = gym.make(ID).unwrapped
-    check_env(env, skip_render_check=True)
-    check_env_sb3(env)
 
 
 def test_a_million_forces_from_one_end_to_the_other():

@@ -131,6 +131,38 @@ def test_the_agent_finds_the_set_by_itself():
     assert action in agent.action_space
 
 
+@pytest.mark.parametrize(("name", "levels", "n"), [("Hopper-v5", 101, 101**3), ("HalfCheetah-v5", 21, 85_766_121)])
+def test_the_agent_trains_on_robots(name, levels, n):
+    settings = {"learning_starts": 20, "batch_size": 16, "policy_kwargs": {"net_arch": [16]}, "buffer_size": 200}
+    agent = Wolpertinger("MlpPolicy", discretize(gym.make(name), levels), k=16, seed=0, **settings).learn(60)
+    assert agent.actions.n == n
+    assert agent._n_updates == 40
+    assert np.isfinite(agent.replay_buffer.rewards[:60]).all()
+
+
+def test_memory_of_training_does_not_grow_with_the_number_of_combinations():
+    def peak(levels):
+        settings = {"learning_starts": 20, "batch_size": 16, "policy_kwargs": {"net_arch": [16]}, "buffer_size": 200}
+        tracemalloc.start()
+        env = discretize(box(shape=(100,)), levels)
+        agent = Wolpertinger("MlpPolicy", env, k=32, seed=0, **settings).learn(40)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return agent.actions.n, found
+
+    peak(2)  # what is loaded once
+    few, many = peak(2), peak(4)
+    assert (few[0], many[0]) == (2**100, 4**100)
+    assert few[1] < 2e7
+    assert many[1] < 1.5 * few[1]
+
+
+def test_the_id_of_the_discretised_takes_the_inner_environments_options():
+    env = gym.make("wolpertinger/Discretized-v0", env_id="Pendulum-v1", levels=21, g=1.0)
+    assert env.action_space == spaces.Discrete(21)
+    assert env.unwrapped.g == 1.0
+
+
 def test_the_spec_makes_it_again():
     env = gym.make(discretize(gym.make("Pendulum-v1"), 21).spec)
     assert env.action_space == spaces.Discrete(21)

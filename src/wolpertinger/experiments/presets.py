@@ -44,7 +44,14 @@ PAPER: dict[str, Any] = {
     "batch_size": 64,
     "critic_loss": "mse",
     "anchor": 0.0,
-    "policy_kwargs": {"net_arch": [400, 300], "layer_norm": False, "interaction": False, "n_critics": 1},
+    "gradient_at": "proto",
+    "policy_kwargs": {
+        "net_arch": [400, 300],
+        "layer_norm": False,
+        "interaction": False,
+        "n_critics": 1,
+        "bound": "tanh",
+    },
     "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
 }
 

@@ -288,5 +288,5 @@ def test_the_users_own_recommender_steps_many_users_too():
     obs, _ = users.reset(seed=0)
     assert obs.shape == (8, 5)
     assert users.model is env.model
-    with pytest.raises(ValueError, match="num_envs=0: give at least 1"):
+    with pytest.raises(ValueError, match="num_envs=0: give a whole number of at least 1"):
         env.vector(0)

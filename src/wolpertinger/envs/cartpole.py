@@ -1,7 +1,6 @@
 """The paper's cart-pole swing-up in MuJoCo, its force in as many levels as one likes."""
 
 import math
-from numbers import Integral
 from typing import Any
 
 import gymnasium as gym
@@ -9,14 +8,13 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
 from wolpertinger.actions import ActionProduct
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.cartpole import CartPoleView
 from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
+from wolpertinger.envs.together import TogetherEnv, require_whole
 
 Floats = npt.NDArray[np.float32]
 
@@ -103,15 +101,7 @@ class Plant:
 
 
 def _force_levels(levels: int) -> ActionProduct:
-    if not isinstance(levels, Integral) or levels < 2:
-        raise ValueError(f"levels={levels!r}: give a whole number of at least 2, as both extreme forces are levels")
-    return ActionProduct([np.linspace(-MAX_FORCE, MAX_FORCE, int(levels))])
-
-
-def _require_count(name: str, value: int) -> int:
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}: give a whole number of at least 1")
-    return int(value)
+    return ActionProduct([np.linspace(-MAX_FORCE, MAX_FORCE, require_whole("levels", levels, 2))])
 
 
 def reference_return() -> float:
@@ -141,7 +131,7 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
 
     def __init__(self, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS, render_mode: str | None = None) -> None:
         self.actions = _force_levels(levels)
-        self.max_steps = _require_count("max_steps", max_steps)
+        self.max_steps = require_whole("max_steps", max_steps, 1)
         self.observation_space = OBSERVATION_SPACE
         self.action_space = self.actions.space  # type: ignore[assignment]  # a product of one factor: Discrete
         self.render_mode = render_mode
@@ -183,36 +173,20 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
         return CartPoleSwingUpVector(num_envs, levels=self.actions.n, max_steps=self.max_steps)
 
 
-class CartPoleSwingUpVector(VectorEnv):
+class CartPoleSwingUpVector(TogetherEnv):
     """Many `CartPoleSwingUp` at once, with one lookup of forces for all; episodes that end start anew in the step."""
 
-    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
-
     def __init__(self, num_envs: int = 1, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS) -> None:
-        self.num_envs = _require_count("num_envs", num_envs)
-        self.max_steps = _require_count("max_steps", max_steps)
-        self.actions = _force_levels(levels)
-        self.single_observation_space = OBSERVATION_SPACE
-        self.single_action_space = self.actions.space
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.render_mode = None
+        super().__init__(num_envs, OBSERVATION_SPACE, _force_levels(levels))
+        self.max_steps = require_whole("max_steps", max_steps, 1)
         self.plants = [Plant() for _ in range(num_envs)]
         self.steps = 0  # all episodes have the same length, so they begin and end together
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Floats, dict[str, Any]]:
-        if isinstance(seed, list):
-            seed = seed[0]  # one generator serves all carts
-        super().reset(seed=seed)
-        return self._begin(), {}
-
-    def _begin(self) -> Floats:
+    def _begin(self) -> tuple[Floats, dict[str, Any]]:
         self.steps = 0
         for plant in self.plants:
             plant.reset(self.np_random)
-        return self._observe()
+        return self._observe(), {}
 
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[Floats, Any, Any, Any, dict[str, Any]]:
         forces = self.actions.embed(np.asarray(actions)).ravel().tolist()
@@ -224,7 +198,7 @@ class CartPoleSwingUpVector(VectorEnv):
         over = np.full(self.num_envs, self.steps >= self.max_steps)
         if over[0]:
             info = {"final_obs": obs, "_final_obs": over}
-            obs = self._begin()
+            obs, _ = self._begin()
         return obs, rewards, np.zeros_like(over), over, info
 
     def _observe(self) -> Floats:

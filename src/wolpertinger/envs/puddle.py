@@ -10,14 +10,13 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
 from wolpertinger.actions import ActionProduct
 from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, PuddleMap, moves_of
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.puddle import PuddleView, Trip
+from wolpertinger.envs.together import TogetherEnv, require_whole
 
 LONGEST_PLAN = 64
 SIZE, MAP_SEED = 50, 0  # of the map, if the user names none
@@ -168,31 +167,17 @@ class PuddleWorld(gym.Env[Obs, Any]):
         return PuddleWorldVector(self.task, num_envs)
 
 
-class PuddleWorldVector(VectorEnv):
+class PuddleWorldVector(TogetherEnv):
     """Many agents in one `PuddleWorld` each, stepped together in numpy; episodes that end start anew in the step."""
 
-    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
-
     def __init__(self, task: Task, num_envs: int) -> None:
-        if num_envs < 1:
-            raise ValueError(f"num_envs={num_envs}: give at least 1")
-        self.num_envs = num_envs
-        self.task, self.map, self.actions = task, task.map, task.actions
-        self.single_observation_space, self.single_action_space = task.observation_space, task.actions.space
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.render_mode = None
+        super().__init__(num_envs, task.observation_space, task.actions)
+        self.task, self.map = task, task.map
         self._begin()
 
-    def _begin(self) -> None:
+    def _begin(self) -> tuple[Obs, dict[str, Any]]:
         self.cells = np.full(self.num_envs, self.task.start)
         self.moves = np.zeros(self.num_envs, np.int64)
-
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Obs, dict[str, Any]]:
-        super().reset(seed=seed[0] if isinstance(seed, list) else seed)
-        self._begin()
         return self._observe(), self._info()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -241,12 +226,12 @@ def build_task(
     max_moves: int | None,
 ) -> Task:
     """The task of these options, checked; equal options share one."""
-    _check_whole("plan", plan, 1, LONGEST_PLAN)
-    _check_whole("window", window, 3)
+    require_whole("plan", plan, 1, LONGEST_PLAN)
+    require_whole("window", window, 3)
     if window % 2 == 0:
         raise ValueError(f"window={window}: give an odd number, so that the agent is in the middle")
     if max_moves is not None:
-        _check_whole("max_moves", max_moves, 1)
+        require_whole("max_moves", max_moves, 1)
     world = _load_map(size, map_seed, map)
     return _shared_task(world, int(plan), int(window), int(max_moves or world.default_max_moves))
 
@@ -259,20 +244,13 @@ def _shared_task(map: PuddleMap, plan: int, window: int, max_moves: int) -> Task
 
 def _load_map(size: int | Sequence[int] | None, map_seed: int | None, map: MapSource | None) -> PuddleMap:
     if map is None:
-        _check_whole("map_seed", seed := MAP_SEED if map_seed is None else map_seed, 0)
+        require_whole("map_seed", seed := MAP_SEED if map_seed is None else map_seed, 0)
         return PuddleMap.generate(SIZE if size is None else size, seed)
     if size is not None or map_seed is not None:
         raise ValueError(f"map={map!r} with size={size}, map_seed={map_seed}: give a map, or what to generate one from")
     if not isinstance(map, PuddleMap | str | os.PathLike):
         raise ValueError(f"map={map!r}: give a PuddleMap or the path of a text file")
     return map if isinstance(map, PuddleMap) else PuddleMap.from_file(map)
-
-
-def _check_whole(name: str, value: Any, low: int, high: int | None = None) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):
-        accepted = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name}={value!r}: give a whole number, {accepted}")
 
 
 def _windows(map: PuddleMap, window: int) -> Obs:

@@ -9,8 +9,6 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
 from wolpertinger.actions import ActionTable
 from wolpertinger.envs.acceptance import Acceptance, Ids
@@ -18,6 +16,7 @@ from wolpertinger.envs.catalogue import Catalogue, load_catalogue
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.recommender import Choice, Plane, Recommendation, RecommenderView, Session
+from wolpertinger.envs.together import TogetherEnv
 from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
 
 GUIDED = 30  # items in the subset for guided exploration, if the user names no number
@@ -158,29 +157,15 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         return RecommenderVector(self.task, num_envs)
 
 
-class RecommenderVector(VectorEnv):
+class RecommenderVector(TogetherEnv):
     """Many users of one `Recommender` at once, stepped together in numpy; sessions that end start anew in the step."""
 
-    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
-
     def __init__(self, task: Task, num_envs: int) -> None:
-        if num_envs < 1:
-            raise ValueError(f"num_envs={num_envs}: give at least 1")
-        self.num_envs = num_envs
-        self.task, self.model, self.actions, self.names = task, task.model, task.actions, task.names
-        self.single_observation_space = task.observation_space
-        self.single_action_space = spaces.Discrete(self.actions.n)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.render_mode = None
-        self.states = np.zeros(num_envs, dtype=np.int64)
+        super().__init__(num_envs, task.observation_space, task.actions)
+        self.task, self.model, self.names = task, task.model, task.names
+        self.states = np.zeros(self.num_envs, dtype=np.int64)
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
-        if isinstance(seed, list):
-            seed = seed[0]  # one generator serves all users
-        super().reset(seed=seed)
+    def _begin(self) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
         self.states = self.model.start(self.num_envs, self.np_random)
         return self.task.observe(self.states), {"item": self.states}
 

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from benchmarks.measure import environment
-from wolpertinger.experiments import evaluate, make_config, train
+from wolpertinger.experiments import Evaluation, evaluate, make_config, train
 from wolpertinger.experiments.plot import read_curve
+from wolpertinger.experiments.run import read_config
 
 RESULTS = Path(__file__).parent / "results" / "learning"
 RUNS = Path("runs") / "learning"
@@ -119,23 +120,25 @@ def result_path(name: str) -> Path:
 
 
 def run(name: str, arguments: dict[str, Any]) -> None:
-    """Train one entry of the sweep and write its result file last, so that a file means a finished run."""
+    """Train one entry of the sweep, unless its run folder is there, and write its result file last, when all is done."""
     config = make_config(**{"task": "recommender", **arguments})
-    folder = train(config, RUNS / result_path(name).stem, overwrite=True)
+    folder = RUNS / result_path(name).stem
+    if not (folder / "result.json").exists() or read_config(folder) != config:
+        train(config, folder, overwrite=True)
     result = json.loads((folder / "result.json").read_text())
+    best, last = (evaluate(folder, checkpoint=checkpoint) for checkpoint in ("best", "last"))
     content = {"name": name, "arguments": arguments, "config": json.loads((folder / "config.json").read_text())}
-    kept = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "baselines", "last", "best", "threads")
-    content |= {key: result[key] for key in kept} | {"environment": environment()}
-    content["evaluation"] = {checkpoint: _evaluation(folder, checkpoint) for checkpoint in ("best", "last")}
+    kept = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "last", "best", "threads")
+    content |= {key: result[key] for key in kept} | {"baselines": best.baselines, "environment": environment()}
+    # On other episodes than those that chose the best checkpoint.
+    content["evaluation"] = {found.checkpoint: _numbers(found) for found in (best, last)}
     curve = read_curve(folder)
     content["curve"] = {name: curve[name] for name in ("steps", "seconds", "return")}
     RESULTS.mkdir(parents=True, exist_ok=True)
     result_path(name).write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _evaluation(folder: Path, checkpoint: str) -> dict[str, Any]:
-    """What `wolpertinger evaluate` says: on other episodes than those that chose the best checkpoint."""
-    found = evaluate(folder, checkpoint=checkpoint)
+def _numbers(found: Evaluation) -> dict[str, Any]:
     return {"return": found.score.value, "share": found.score.share, **vars(found.sampled)}
 
 

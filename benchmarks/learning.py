@@ -58,11 +58,11 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 # The paper's other two tasks at full size, and the plan lengths of its figure: the defaults, k = 1.
 OTHERS: dict[str, dict[str, Any]] = {
-    "cart-pole": {"task": "cart-pole"},
-    **{f"puddle-world, n = {n}": {"task": "puddle-world", "env": {"plan": n}} for n in (20, 10, 5, 3, 1)},
-    "control, Pendulum-v1": {"task": "control"},
+    "cart-pole": {"task": "cart-pole", "seeds": (0, 1, 2)},
+    "puddle-world, n = 20": {"task": "puddle-world", "env": {"plan": 20}, "seeds": (0, 1, 2)},
+    **{f"puddle-world, n = {n}": {"task": "puddle-world", "env": {"plan": n}, "seeds": (0,)} for n in (10, 5, 3, 1)},
+    "control, Pendulum-v1": {"task": "control", "seeds": (0, 1, 2)},
 }
-OTHER_SEEDS = (0, 1, 2)
 # One change each against the defaults of the cart-pole and of Puddle World with n = 20, shorter runs, one seed.
 OTHER_STEPS = {"cart-pole": 300_000, "puddle-world": 100_000}
 OTHER_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
@@ -98,8 +98,9 @@ def sweep() -> dict[str, dict[str, Any]]:
     for name, claim in CLAIMS.items():
         for seed in claim["seeds"]:
             runs[f"{name}/seed-{seed}"] = {"env": claim["env"], "seed": seed}
-    for name, arguments in OTHERS.items():
-        for seed in OTHER_SEEDS:
+    for name, claim in OTHERS.items():
+        arguments = {key: value for key, value in claim.items() if key != "seeds"}
+        for seed in claim["seeds"]:
             runs[f"default/{name}/seed-{seed}"] = {**arguments, "seed": seed}
     for task, env in TASKS.items():
         for change, arguments in CHANGES.items():
@@ -120,7 +121,7 @@ def result_path(name: str) -> Path:
 
 
 def run(name: str, arguments: dict[str, Any]) -> None:
-    """Train one entry of the sweep, unless its run folder is there, and write its result file last, when all is done."""
+    """Train one entry of the sweep, unless its run folder is there; the result file is written when all is done."""
     config = make_config(**{"task": "recommender", **arguments})
     folder = RUNS / result_path(name).stem
     if not (folder / "result.json").exists() or read_config(folder) != config:
@@ -189,15 +190,16 @@ def ablation_table() -> str:
 def others_table() -> str:
     """The README's table of the other tasks: the best checkpoint, on fresh episodes."""
     rows = [
-        "| task | actions | agent's return (seeds) | share of the best | best known | random | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| task | actions | best checkpoint's return (seeds) | share of the best known | at the end | best known | random "
+        "| seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in OTHERS:
         found = results(f"default/{name}")
         if not found:
             rows.append(f"| {name} | missing |")
             continue
-        returns = [entry["evaluation"]["best"]["return"] for entry in found]
+        returns, last = ([run["evaluation"][which]["return"] for run in found] for which in ("best", "last"))
         baselines = found[0]["baselines"]
         best = next(iter(baselines.items()))
         shares = "" if best[0] == "random" else ", ".join(f"{value / best[1]:.1%}" for value in returns)
@@ -205,8 +207,8 @@ def others_table() -> str:
         seconds = max(entry["seconds"] + entry["evaluating_seconds"] for entry in found)
         rows.append(
             f"| {name} | {_actions(found[0]['config']):,} | **{statistics.mean(returns):.1f}** "
-            f"({', '.join(f'{value:.1f}' for value in returns)}) | {shares} | {known} | {baselines['random']:.1f} "
-            f"| {seconds:.0f} |"
+            f"({', '.join(f'{value:.1f}' for value in returns)}) | {shares} | {', '.join(f'{value:.1f}' for value in last)} "
+            f"| {known} | {baselines['random']:.1f} | {seconds:.0f} |"
         )
     return "\n".join(rows)
 

@@ -190,8 +190,8 @@ def ablation_table() -> str:
 def others_table() -> str:
     """The README's table of the other tasks: the best checkpoint, on fresh episodes."""
     rows = [
-        "| task | actions | best checkpoint's return (seeds) | share of the best known | at the end | best known | random "
-        "| seconds |",
+        "| task | actions | best checkpoint's return (seeds) | share of the best known | at the end | best known "
+        "| random | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in OTHERS:
@@ -205,10 +205,10 @@ def others_table() -> str:
         shares = "" if best[0] == "random" else ", ".join(f"{value / best[1]:.1%}" for value in returns)
         known = "" if best[0] == "random" else f"{best[1]:.1f} ({best[0]})"
         seconds = max(entry["seconds"] + entry["evaluating_seconds"] for entry in found)
+        best_returns, last_returns = (", ".join(f"{value:.1f}" for value in values) for values in (returns, last))
         rows.append(
-            f"| {name} | {_actions(found[0]['config']):,} | **{statistics.mean(returns):.1f}** "
-            f"({', '.join(f'{value:.1f}' for value in returns)}) | {shares} | {', '.join(f'{value:.1f}' for value in last)} "
-            f"| {known} | {baselines['random']:.1f} | {seconds:.0f} |"
+            f"| {name} | {_actions(found[0]['config']):,} | **{statistics.mean(returns):.1f}** ({best_returns}) "
+            f"| {shares} | {last_returns} | {known} | {baselines['random']:.1f} | {seconds:.0f} |"
         )
     return "\n".join(rows)
 

@@ -71,10 +71,6 @@ OTHER_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "noise falls over time, not over environments": {"changes": {"exploration": {"ladder": False, "decay": 0.5}}},
         "Gaussian noise": {"changes": {"exploration": {"noise": "gaussian"}}},
         "returns of 1 step": {"changes": {"n_steps": 1}},
-        "returns of 3 steps": {"changes": {"n_steps": 3}},
-        "layer normalisation": {"changes": {"policy_kwargs": {"layer_norm": True}}},
-        "inverted gradients": {"changes": {"policy_kwargs": {"bound": "inverted gradients"}}},
-        "one learning rate, 1e-3": {"changes": {"actor_learning_rate": 1e-3}},
         "the paper's preset": {"preset": "paper"},
     },
     "puddle-world": {
@@ -86,7 +82,6 @@ OTHER_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "no layer normalisation": {"changes": {"policy_kwargs": {"layer_norm": False}}},
         "the same noise in all environments": {"changes": {"exploration": {"sigma": 0.3, "ladder": False}}},
         "constant learning rate": {"changes": {"final_learning_rate": None}},
-        "k = 64": {"k": 64},
         "the paper's preset": {"preset": "paper"},
     },
 }
@@ -129,8 +124,10 @@ def run(name: str, arguments: dict[str, Any]) -> None:
     result = json.loads((folder / "result.json").read_text())
     best, last = (evaluate(folder, checkpoint=checkpoint) for checkpoint in ("best", "last"))
     content = {"name": name, "arguments": arguments, "config": json.loads((folder / "config.json").read_text())}
-    kept = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "last", "best", "threads")
+    kept = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "threads")
     content |= {key: result[key] for key in kept} | {"baselines": best.baselines, "environment": environment()}
+    for key in ("last", "best"):  # shares by the baselines of today, which a reference may have changed since
+        content[key] = {**result[key], "share": best.score.best and result[key]["return"] / best.score.best}
     # On other episodes than those that chose the best checkpoint.
     content["evaluation"] = {found.checkpoint: _numbers(found) for found in (best, last)}
     curve = read_curve(folder)

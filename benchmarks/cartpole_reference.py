@@ -2,6 +2,11 @@
 
 Two controllers that know the physics play the starts of an evaluation in the environment itself, by its force levels:
 feedback (`cartpole_control`), and a plan per start (`cartpole_planner`). The better return of the two counts.
+
+How near the optimum: no bound is proved, as the planner is a local method from many beginnings. Evidence, on these 100
+starts: with other random numbers the mean return is the same, 436.55; with half the candidates, plans 15 steps shorter
+and three times the spare room it is 436.41 (0.03 % less); the plans of similar starts improve none. Plans that may
+leave the goal again for some steps (violations reweighted towards few steps; 30 starts; not kept) gained nothing.
 """
 
 import json

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +16,7 @@ from stable_baselines3.common.utils import get_device
 from wolpertinger.agent import CheckpointError
 from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
 from wolpertinger.experiments.presets import TASKS, TaskPreset
+from wolpertinger.experiments.scores import share_of
 
 TRAIN_EXAMPLE = """example:
   wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
-    except (ValueError, TypeError, OSError, ImportError, CheckpointError) as error:
+    except (ValueError, TypeError, OSError, ImportError, CheckpointError, gym.error.Error) as error:
         print(f"wolpertinger {options.command}: {error}", file=sys.stderr)
         return 2
     return 0
@@ -193,7 +195,8 @@ def _evaluate(options: argparse.Namespace) -> None:
         console.print(_recommendation_table(found))
     if found.config.env.get("data") == "complete-journey":
         console.print(DATA_CAVEAT)
-    console.print(f"plot: {options.folder / 'curve.png'}", highlight=False)
+    if (plot := options.folder / "curve.png").exists():  # not if the run was interrupted
+        console.print(f"plot: {plot}", highlight=False)
 
 
 def _watch(options: argparse.Namespace) -> None:
@@ -214,7 +217,7 @@ def _score_table(found: Evaluation) -> Table:
     table.add_column("policy", no_wrap=True)
     for heading in ("exact return" if found.exact else "return", "share", "episodes (95 %)", "distinct actions"):
         table.add_column(heading, justify="right")
-    interval = f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
+    interval = f"{sampled.mean:.3f}" if sampled.half_width is None else f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
     table.add_row(f"agent ({found.checkpoint})", *_cells(score.value, score.best), interval, str(score.distinct))
     if score.candidates is not None:
         table.add_row("best of its candidates", *_cells(score.candidates, score.best))
@@ -224,7 +227,8 @@ def _score_table(found: Evaluation) -> Table:
 
 
 def _cells(value: float, best: float | None) -> tuple[str, str]:
-    return f"{value:.3f}", "" if best is None else f"{value / best:.1%}"
+    share = share_of(value, best)
+    return f"{value:.3f}", "" if share is None else f"{share:.1%}"
 
 
 def _speed(found: Evaluation) -> str:

@@ -116,10 +116,15 @@ class Wolpertinger(ActionSetAlgorithm):
         )
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
-        if gradient_at not in ("proto", "action"):
-            raise ValueError(f'gradient_at={gradient_at!r}: give "proto" or "action"')
         _check_options(
-            exploration, learning_rate, final_learning_rate, critic_loss, anchor, max_grad_norm, policy_kwargs
+            exploration,
+            learning_rate,
+            final_learning_rate,
+            critic_loss,
+            anchor,
+            gradient_at,
+            max_grad_norm,
+            policy_kwargs,
         )
         self.critic_loss = critic_loss
         self.final_learning_rate = final_learning_rate
@@ -285,11 +290,14 @@ def _check_options(
     final_learning_rate: float | None,
     critic_loss: str,
     anchor: float,
+    gradient_at: str,
     max_grad_norm: float | None,
     policy_kwargs: dict[str, Any] | None,
 ) -> None:
     if critic_loss not in LOSSES:
         raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
+    if gradient_at not in ("proto", "action"):
+        raise ValueError(f'gradient_at={gradient_at!r}: give "proto" or "action"')
     if exploration is not None and not isinstance(exploration, Exploration):
         raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
     if own := {"actions", "k"} & (policy_kwargs or {}).keys():

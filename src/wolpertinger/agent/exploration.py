@@ -35,7 +35,8 @@ class Exploration:
     """Share of the training after which the final values are reached."""
     ladder: bool = False
     """Spread sigma evenly from its first to its final value over the environments, instead of over the training: some
-    explore widely while others show what the policy is worth. Epsilon goes over the training all the same."""
+    explore widely while others show what the policy is worth. Epsilon goes over the training all the same, and so does
+    sigma where there is one environment only."""
 
     def __post_init__(self) -> None:
         if self.noise is not None and self.noise not in NOISES:
@@ -50,8 +51,10 @@ class Exploration:
                 raise ValueError(f"{name}={value!r}: give a finite number of at least 0")
         if not 0 < self.decay <= 1:
             raise ValueError(f"decay={self.decay!r}: give a share of the training in (0, 1]")
-        if self.ladder and self.final_sigma is None:
-            raise ValueError("ladder=True: give final_sigma, where the ladder ends")
+        if not isinstance(self.ladder, bool):
+            raise ValueError(f"ladder={self.ladder!r}: give True or False")
+        if self.ladder and (self.noise is None or self.final_sigma is None):
+            raise ValueError("ladder=True: give noise, and final_sigma, where the ladder ends")
 
 
 class Explorer:
@@ -76,7 +79,8 @@ class Explorer:
         """Proto-actions in [-1, 1] (batch, dim) with noise on them, still in [-1, 1]."""
         if self.spec.noise is None:
             return unit
-        sigma = self._ladder(len(unit)) if self.spec.ladder else self.sigma(progress)
+        several = len(unit) > 1  # a ladder of one rung would hold the first sigma for ever
+        sigma = self._ladder(len(unit)) if self.spec.ladder and several else self.sigma(progress)
         shock = sigma * self.rng.normal(size=unit.shape)
         if self.spec.noise == "ornstein-uhlenbeck":
             if self._drift.shape != unit.shape:

@@ -1,6 +1,5 @@
 """The paper's puddle world: one action is a whole plan of moves through a grid."""
 
-import os
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from inspect import signature
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions import ActionProduct
-from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, PuddleMap, moves_of
+from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, MapSource, PuddleMap, load_map, moves_of
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.puddle import PuddleView, Trip
@@ -23,7 +22,6 @@ SIZE, MAP_SEED = 50, 0  # of the map, if the user names none
 
 Cell = tuple[int, int]
 Obs = npt.NDArray[np.uint8]
-MapSource = PuddleMap | str | os.PathLike[str]
 
 
 class Outcome(NamedTuple):
@@ -96,9 +94,9 @@ class PuddleWorld(gym.Env[Obs, Any]):
     (default: 2 * (rows + cols)) are reached.
 
     Options: `plan` (n, 1 to 64); `size` (50, or rows and columns) and `map_seed` (0) of a generated map, or `map`, a
-    `PuddleMap` or the path of a text file; `window` (odd). `map` computes exact values: `map.best_score`,
-    `map.random_value`, `map.best_fixed_plan(n)`. `path` holds the cells of the episode from the start on,
-    `last_plan_path` those which the last plan visited.
+    `PuddleMap`, the path of a text file, or a text of several lines; `window` (odd). `map` computes exact values:
+    `map.best_score`, `map.random_value`, `map.best_fixed_plan(n)`. `path` holds the cells of the episode from the start
+    on, `last_plan_path` those which the last plan visited.
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 2}  # noqa: RUF012 - Gymnasium's own form
@@ -248,9 +246,7 @@ def _load_map(size: int | Sequence[int] | None, map_seed: int | None, map: MapSo
         return PuddleMap.generate(SIZE if size is None else size, seed)
     if size is not None or map_seed is not None:
         raise ValueError(f"map={map!r} with size={size}, map_seed={map_seed}: give a map, or what to generate one from")
-    if not isinstance(map, PuddleMap | str | os.PathLike):
-        raise ValueError(f"map={map!r}: give a PuddleMap or the path of a text file")
-    return map if isinstance(map, PuddleMap) else PuddleMap.from_file(map)
+    return load_map(map)
 
 
 def _windows(map: PuddleMap, window: int) -> Obs:

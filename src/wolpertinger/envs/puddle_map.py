@@ -23,7 +23,7 @@ RIGHT, DOWN = 0, 1
 EMPTY_COST, PUDDLE_COST, GOAL_REWARD = -1, -3, 250
 
 COVER = 0.28  # share of puddles at which the generator stops
-LONGEST_PLAN = 20  # of the exhaustive search
+LONGEST_SEARCH = 20  # of the exhaustive search
 BLOCK_MOVES = 1 << 16  # of the exhaustive search at a time: what fits the cache (1.2 s at 20 moves; 3 s with 1 << 19)
 
 Ints = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ class PuddleMap:
     @classmethod
     def from_text(cls, text: str) -> "PuddleMap":
         """A map of one line per row: '.' empty, '~' puddle, 'S' start, 'G' goal."""
-        lines = text.splitlines()
+        lines = text.rstrip().splitlines()
         if not lines:
             raise ValueError("the map is empty: give one line per row, of '.', '~', 'S' and 'G'")
         for number, line in enumerate(lines, start=1):
@@ -109,6 +109,11 @@ class PuddleMap:
     def goal(self) -> tuple[int, int]:
         """Row and column of the goal."""
         return self.rows - 1, self.cols - 1
+
+    @property
+    def distance(self) -> int:
+        """Moves from the start to the goal, whatever the way."""
+        return self.goal[0] - self.start[0] + self.goal[1] - self.start[1]
 
     @property
     def puddle_share(self) -> float:
@@ -180,8 +185,8 @@ class PuddleMap:
 
         Tries all 2**n, each until the goal or the end of the plan in which `max_moves` is reached.
         """
-        if not 1 <= n <= LONGEST_PLAN:
-            raise ValueError(f"n={n}: all 2**n plans are tried, give 1 to {LONGEST_PLAN} moves")
+        if not 1 <= n <= LONGEST_SEARCH:
+            raise ValueError(f"n={n}: all 2**n plans are tried, give 1 to {LONGEST_SEARCH} moves")
         max_moves = self.default_max_moves if max_moves is None else max_moves
         if max_moves < 1:
             raise ValueError(f"max_moves={max_moves}: give at least 1")
@@ -220,6 +225,23 @@ class PuddleMap:
                     values[row, col] = sum(ahead) / 2
         values.flags.writeable = False
         return values
+
+
+MapSource = PuddleMap | str | PathLike[str]
+
+
+def load_map(source: MapSource) -> PuddleMap:
+    """A map as it is, from a text of several lines, or from a text file."""
+    if isinstance(source, PuddleMap):
+        return source
+    if not isinstance(source, str | PathLike):
+        raise ValueError(f"map={source!r}: give a PuddleMap, its text, or the path of a text file")
+    if isinstance(source, str) and "\n" in source:
+        return PuddleMap.from_text(source)
+    try:
+        return PuddleMap.from_file(source)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"map={source!r} cannot be read as a text file: {error}") from error
 
 
 def moves_of(ids: Ints, n: int) -> Ints:

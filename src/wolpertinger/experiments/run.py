@@ -21,6 +21,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.agent import Exploration, Wolpertinger
 from wolpertinger.envs import GymnasiumVecEnv
+from wolpertinger.envs.puddle_map import load_map
 from wolpertinger.experiments import presets
 from wolpertinger.experiments.plot import plot_curve
 from wolpertinger.experiments.scores import SCORERS, Score, Scorer
@@ -67,6 +68,10 @@ def make_config(
         if value is not None and value < 1:
             raise ValueError(f"{name}={value}: give at least 1")
     options = {name: option.default for name, option in chosen.env.items()} | (env or {})
+    if (
+        options.get("map") is not None
+    ):  # the map itself: the file may change, or be elsewhere, when the run is evaluated
+        options["map"] = load_map(options["map"]).to_text()
     return RunConfig(
         task=task,
         env={name: value for name, value in options.items() if value is not None},
@@ -120,13 +125,13 @@ def train(
     _check_folder(folder, overwrite)
     env = make_env(config)
     agent = make_agent(config, env, device)
+    scorer = make_scorer(config, SELECTION_EPISODES, SELECTION_SEED)  # before a run is replaced: it may fail
     if folder.exists():  # empty, or a run to be replaced
         shutil.rmtree(folder)
     (folder / "checkpoints").mkdir(parents=True)
     _write_json(folder / "config.json", asdict(config))
     agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
-    scorer = make_scorer(config, SELECTION_EPISODES, SELECTION_SEED)
-    curve = LearningCurve(folder, scorer, config.steps, presets.TASKS[config.task].evaluations, quiet=quiet)
+    curve = LearningCurve(folder, scorer, config, quiet=quiet)
     start = perf_counter()
     try:
         agent.learn(config.steps, callback=curve, log_interval=_log_interval(config))
@@ -182,10 +187,11 @@ def read_config(folder: Path) -> RunConfig:
 class LearningCurve(BaseCallback):
     """Scores the agent at even intervals, keeps the best checkpoint, and shows progress with the live return."""
 
-    def __init__(self, folder: Path, scorer: Scorer, steps: int, evaluations: int, quiet: bool) -> None:
+    def __init__(self, folder: Path, scorer: Scorer, config: RunConfig, quiet: bool) -> None:
         super().__init__()
-        self.folder, self.scorer, self.steps = folder, scorer, steps
-        self.interval = max(1, steps // evaluations)
+        self.folder, self.scorer, self.steps = folder, scorer, config.steps
+        task = presets.TASKS[config.task]
+        self.interval = max(config.steps // task.evaluations, task.episode_steps)  # a short run is not all evaluation
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         console = Console(quiet=quiet)
         self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=console)

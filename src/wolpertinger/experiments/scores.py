@@ -15,7 +15,7 @@ from wolpertinger.actions import sample_actions
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs import UserModel
 from wolpertinger.envs.cartpole import reference_return
-from wolpertinger.envs.puddle_map import LONGEST_PLAN
+from wolpertinger.envs.puddle_map import LONGEST_SEARCH
 
 EXPLAINED_AT_ONCE = 1 << 16  # states times k in one batch of predictions
 
@@ -36,16 +36,21 @@ class Score:
 
     @property
     def share(self) -> float | None:
-        """Of the best."""
-        return None if self.best is None else self.value / self.best
+        """Of the best, where that is above 0."""
+        return share_of(self.value, self.best)
+
+
+def share_of(value: float, best: float | None) -> float | None:
+    """A return as a share of the best one; None where none is known, or where it is no gain to have a share of."""
+    return value / best if best is not None and best > 0 else None
 
 
 @dataclass(frozen=True)
 class SampledScore:
-    """A policy's mean return over episodes, with the half-width of its 95 % confidence interval."""
+    """A policy's mean return over episodes, with the half-width of its 95 % confidence interval (None: one episode)."""
 
     mean: float
-    half_width: float
+    half_width: float | None
     episodes: int
     distinct: int
     steps_per_second: float
@@ -55,7 +60,9 @@ class Scorer(Protocol):
     """Scores agents on one task."""
 
     baselines: dict[str, float]
-    """Returns to compare with; the first is the best known, of which shares are taken, unless it is "random"."""
+    """Returns to compare with, the best first."""
+    best: float | None
+    """The best known return, of which shares are taken."""
     exact: bool
     """Whether a score is free of chance."""
 
@@ -69,6 +76,7 @@ class RecommenderScorer:
 
     def __init__(self, env: VecEnv) -> None:
         self.model: UserModel = env.get_attr("model", indices=0)[0]
+        self.best: float | None = self.model.optimum.value
         self.baselines = {
             "optimum": self.model.optimum.value,
             "best fixed item": self.model.best_fixed.value,
@@ -98,33 +106,47 @@ class RecommenderScorer:
 class EpisodeScorer:
     """The mean return of episodes, the same ones every time: their starts are drawn with one seed."""
 
-    def __init__(self, env: VecEnv, episodes: int, seed: int, baselines: dict[str, float], *, exact: bool) -> None:
-        self.env, self.episodes, self.seed, self.exact = env, episodes, seed, exact
-        self.baselines = baselines
+    exact = False
+
+    def __init__(
+        self, env: VecEnv, episodes: int, seed: int, baselines: dict[str, float], best: float | None = None
+    ) -> None:
+        self.env, self.episodes, self.seed = env, episodes, seed
+        self.baselines, self.best = baselines, best
 
     def score(self, agent: Wolpertinger) -> Score:
         self.env.seed(self.seed)
         found = sampled_score(agent, self.env, self.episodes)
-        name, best = next(iter(self.baselines.items()))
-        return Score(found.mean, found.distinct, None if name == "random" else best, sampled=found)
+        return Score(found.mean, found.distinct, self.best, sampled=found)
 
 
-def puddle_scorer(env: VecEnv, episodes: int, seed: int) -> EpisodeScorer:
+class PuddleScorer(EpisodeScorer):
     """Puddle World is deterministic and has one start: one episode is the exact score."""
+
+    exact = True
+
+
+def puddle_scorer(env: VecEnv, episodes: int, seed: int) -> PuddleScorer:
     task = env.get_attr("task", indices=0)[0]
+    if task.max_moves < task.map.distance:  # the exact scores know no cap
+        raise ValueError(
+            f"max_moves={task.max_moves}: give at least {task.map.distance}, the moves from the start to the goal"
+        )
     baselines = {"optimum": task.map.best_score}
-    if task.plan <= LONGEST_PLAN:
+    if task.plan <= LONGEST_SEARCH:
         baselines["best fixed plan"] = task.map.best_fixed_plan(task.plan, task.max_moves)[1]
-    return EpisodeScorer(env, 1, seed, {**baselines, "random": task.map.random_value}, exact=True)
+    baselines["random"] = task.map.random_value
+    return PuddleScorer(env, 1, seed, baselines, task.map.best_score)
 
 
 def cartpole_scorer(env: VecEnv, episodes: int, seed: int) -> EpisodeScorer:
-    baselines = {"reference controller": reference_return(), "random": random_return(env, episodes, seed)}
-    return EpisodeScorer(env, episodes, seed, baselines, exact=False)
+    best = reference_return()
+    baselines = {"reference controller": best, "random": random_return(env, episodes, seed)}
+    return EpisodeScorer(env, episodes, seed, baselines, best)
 
 
 def control_scorer(env: VecEnv, episodes: int, seed: int) -> EpisodeScorer:
-    return EpisodeScorer(env, episodes, seed, {"random": random_return(env, episodes, seed)}, exact=False)
+    return EpisodeScorer(env, episodes, seed, {"random": random_return(env, episodes, seed)})
 
 
 def recommender_scorer(env: VecEnv, episodes: int, seed: int) -> RecommenderScorer:
@@ -150,7 +172,7 @@ def sampled_score(agent: BaseAlgorithm | BasePolicy | Any, env: VecEnv, episodes
     start = perf_counter()
     returns, lengths = evaluate_policy(agent, env, episodes, return_episode_rewards=True, callback=remember)
     seconds = perf_counter() - start
-    half_width = 1.96 * float(np.std(returns, ddof=1)) / np.sqrt(episodes) if episodes > 1 else 0.0
+    half_width = 1.96 * float(np.std(returns, ddof=1) / np.sqrt(episodes)) if episodes > 1 else None
     return SampledScore(float(np.mean(returns)), half_width, episodes, len(taken), float(np.sum(lengths)) / seconds)
 
 

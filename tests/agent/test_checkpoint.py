@@ -1,6 +1,7 @@
 """Save, load, go on: nothing lost, nothing run, and an error that says what is wrong."""
 
 import errno
+import inspect
 import io
 import json
 import os
@@ -101,6 +102,13 @@ def test_everything_comes_back(agent, path):
         assert getattr(loaded, name) == getattr(agent, name), name
     assert loaded.observation_space == agent.observation_space
     assert loaded.action_space == agent.action_space
+
+
+def test_every_argument_of_the_agent_is_saved(path):
+    saved = json.loads(archive.read(path, KIND)["config.json"])["settings"]
+    given_anew = {"self", "env", "device", "_init_setup_model"}
+    saved_beside = {"policy", "actions"}
+    assert saved.keys() == inspect.signature(Wolpertinger.__init__).parameters.keys() - given_anew - saved_beside
 
 
 def test_training_goes_on_as_if_nothing_had_happened(tmp_path):

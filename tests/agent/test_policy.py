@@ -117,6 +117,18 @@ def test_targets_start_as_copies_that_no_optimiser_touches():
         assert not any(copy.requires_grad for _, copy in pairs)
 
 
+@pytest.mark.parametrize("bound", ["tanh", "inverted gradients"])
+def test_targets_answer_as_their_networks_do(bound, obs):
+    policy_kwargs = {"net_arch": [16, 16], "bound": bound, "layer_norm": True, "interaction": True, "n_critics": 2}
+    agent = small_agent(TargetEnv(ActionTable(VECTORS)), policy_kwargs=policy_kwargs)
+    scramble_all(agent)
+    agent.actor_target.load_state_dict(agent.actor.state_dict())
+    agent.critic_target.load_state_dict(agent.critic.state_dict())
+    vectors = torch.as_tensor(VECTORS[:BATCH])
+    assert torch.equal(agent.actor_target(obs), agent.actor(obs))
+    assert torch.equal(agent.critic_target(obs, vectors), agent.critic(obs, vectors))
+
+
 def test_training_mode_reaches_the_networks_but_not_their_targets():
     agent = small_agent()
     networks = (agent.actor, agent.critic, agent.actor_target, agent.critic_target)

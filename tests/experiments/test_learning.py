@@ -42,6 +42,5 @@ def test_plans_across_a_small_map_are_learnt(tmp_path):
     config = make_config("puddle-world", env=env, steps=4_000, changes={"learning_starts": 200})
     folder = train(config, tmp_path / "run", quiet=True)
     found = evaluate(folder)
-    print(found.score, found.baselines)
     assert found.baselines["best fixed plan"] < 0.99 * found.score.best
     assert found.score.share >= 0.99

@@ -153,6 +153,16 @@ def test_evaluation_meets_other_users_than_training(folder, monkeypatch):
     assert seeds[0][0] == 10_000
 
 
+def test_evaluation_plays_as_many_episodes_as_the_task_says(folder, monkeypatch):
+    played = []
+    monkeypatch.setattr(
+        "wolpertinger.experiments.evaluation.sampled_score",
+        lambda agent, env, episodes: played.append((env.num_envs, episodes)),
+    )
+    evaluate(folder)
+    assert played == [(2_000, 2_000)]
+
+
 SMALL = {"learning_starts": 16, "batch_size": 16, "policy_kwargs": {"net_arch": [16, 16]}}
 OTHER_TASKS = {
     "cart-pole": ({"levels": 1_000_000}, ["reference controller", "random"]),

@@ -74,6 +74,14 @@ def test_the_same_seed_gives_the_same_pictures(run):
     assert not np.array_equal(first, other)
 
 
+def test_every_episode_has_a_start_of_its_own(run):
+    first, again = (Player(run, episodes=2, every=1_000) for _ in range(2))
+    for player in (first, again):
+        assert len(list(player.play())) == 4
+    assert first.film.returns[0] != first.film.returns[1]
+    assert first.film.returns == again.film.returns
+
+
 def test_the_recommender_shows_what_the_agent_saw(run, monkeypatch):
     seen = []
     monkeypatch.setattr(

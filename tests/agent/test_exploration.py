@@ -202,5 +202,14 @@ def test_a_ladder_spreads_the_noise_over_the_environments():
 
 
 def test_a_ladder_needs_its_end():
-    with pytest.raises(ValueError, match="ladder=True: give final_sigma"):
+    with pytest.raises(ValueError, match="ladder=True: give noise, and final_sigma"):
         Exploration(sigma=0.2, ladder=True)
+    with pytest.raises(ValueError, match="ladder=True: give noise"):
+        Exploration(noise=None, final_sigma=0.1, ladder=True)
+    with pytest.raises(ValueError, match="ladder='maybe': give True or False"):
+        Exploration(final_sigma=0.1, ladder="maybe")
+
+
+def test_a_ladder_of_one_rung_falls_over_the_training():
+    explorer = Explorer(Exploration(sigma=0.4, final_sigma=0.0, ladder=True), spaces.Discrete(5), seed=0)
+    assert explorer.perturb(np.zeros((1, 3)), progress=1.0).tolist() == [[0.0, 0.0, 0.0]]

@@ -290,7 +290,7 @@ def test_what_is_no_plan_is_refused(plan, action, message):
         ({"map": SMALL, "size": 9}, ValueError, "with size=9, map_seed=None: give a map, or what to generate one from"),
         ({"map": SMALL, "map_seed": 0}, ValueError, "with size=None, map_seed=0: give a map, or what to"),
         ({"map": 7}, ValueError, "map=7: give a PuddleMap, its text, or the path of a text file"),
-        ({"map": "no/such/map.txt"}, FileNotFoundError, "no/such/map.txt"),
+        ({"map": "no/such/map.txt"}, ValueError, "map='no/such/map.txt' cannot be read as a text file: .*No such file"),
         ({"plans": 3}, TypeError, "unknown option plans: the puddle world takes plan, size, map_seed, map, window"),
         ({"render_mode": "hologram"}, ValueError, 'render_mode=\'hologram\': give "rgb_array", "human" or None'),
     ],

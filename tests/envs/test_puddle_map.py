@@ -220,7 +220,7 @@ def test_a_map_cannot_be_changed_nor_does_it_follow_the_callers_array():
         ("S.G\n...\n", "the goal is in row 1, column 3 of 2 x 3: put it in the bottom right corner"),
         ("S.G\n", "the map has 1 rows and 3 columns: give at least 2 of each"),
         ("S\nG\n", "the map has 2 rows and 1 columns: give at least 2 of each"),
-        ("\n", "the map has 1 rows and 0 columns: give at least 2 of each"),
+        ("\n", "the map is empty"),
     ],
 )
 def test_what_is_no_map(text, message):
@@ -244,3 +244,12 @@ def test_what_is_no_grid(cells, message):
 
 def test_the_first_move_is_the_most_significant_bit():
     np.testing.assert_array_equal(moves_of(np.array([0, 1, 6, 7]), 3), [[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
+
+
+def test_blank_lines_at_the_end_are_no_rows():
+    assert PuddleMap.from_text("S.\n.G\n\n \n") == PuddleMap.from_text("S.\n.G\n")
+
+
+def test_the_distance_is_the_length_of_a_best_way():
+    for world in (PuddleMap.generate((5, 9), 1), PuddleMap.from_text("...\n.S.\n..G\n")):
+        assert world.distance == len(world.best_moves())

@@ -203,3 +203,25 @@ def test_a_score_by_episodes_is_what_a_loop_over_them_returns(tmp_path):
         taken.add(int(action))
     found = puddle_scorer(env, 1, seed=0).score(agent)
     assert (found.value, found.distinct) == (total, len(taken))
+
+
+def test_a_run_keeps_its_map(tmp_path):
+    path = tmp_path / "map.txt"
+    path.write_text("S.~\n.~.\n..G\n")
+    config = make_config("puddle-world", env={"plan": 2, "map": str(path)}, n_envs=2, steps=40, changes=SMALL)
+    folder = train(config, tmp_path / "run", quiet=True)
+    path.unlink()
+    assert evaluate(folder).baselines["optimum"] == 250 - 3
+
+
+def test_a_cap_below_the_way_to_the_goal_is_refused_before_a_run_is_replaced(folder, tmp_path):
+    config = make_config("puddle-world", env={"plan": 2, "size": 5, "max_moves": 3}, n_envs=2, steps=40, changes=SMALL)
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(ValueError, match="max_moves=3: give at least 8, the moves from the start to the goal"):
+        train(config, folder, overwrite=True, quiet=True)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_run_of_few_steps_is_not_all_evaluation(tmp_path):
+    config = make_config("control", n_envs=2, steps=60, changes=SMALL)
+    assert len(read_curve(train(config, tmp_path / "run", quiet=True))["steps"]) == 1

@@ -68,9 +68,7 @@ def make_config(
         if value is not None and value < 1:
             raise ValueError(f"{name}={value}: give at least 1")
     options = {name: option.default for name, option in chosen.env.items()} | (env or {})
-    if (
-        options.get("map") is not None
-    ):  # the map itself: the file may change, or be elsewhere, when the run is evaluated
+    if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
     return RunConfig(
         task=task,

@@ -110,7 +110,7 @@ class Stage:
 
 
 def _free(gpu: Any, context: Any) -> None:
-    from OpenGL.error import GLError  # type: ignore[import-untyped] # late: it settles PyOpenGL's platform, which is the backend's to choose
+    from OpenGL.error import GLError  # late: it settles PyOpenGL's platform, which is the backend's to choose
 
     try:
         context.make_current()

@@ -1,13 +1,15 @@
 """Films of agents: what is in the files, and that nothing half-written is left."""
 
 import json
+import os
+import sys
 from dataclasses import asdict
 
 import imageio.v3 as iio
 import numpy as np
 import pytest
 
-from wolpertinger.envs.rendering import Window
+from wolpertinger.envs.rendering import Window, opengl
 from wolpertinger.experiments import make_config, show, watch
 from wolpertinger.experiments.run import make_agent, make_env
 from wolpertinger.experiments.watch import Player
@@ -25,9 +27,9 @@ SMALL = {
 }
 
 
-def untrained(task, folder):
+def untrained(task, folder, env=None):
     """A run folder as `train` leaves it, with an agent that has learnt nothing."""
-    config = make_config(task, env=SMALL[task], n_envs=1, changes={"policy_kwargs": {"net_arch": [16, 16]}})
+    config = make_config(task, env=env or SMALL[task], n_envs=1, changes={"policy_kwargs": {"net_arch": [16, 16]}})
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(asdict(config)))
     make_agent(config, make_env(config)).save(folder / "checkpoints" / "best.zip")
@@ -170,6 +172,55 @@ def test_a_window_that_stays_open_sees_all(run):
     assert film.frames > 1
 
 
+def test_without_a_display_the_window_fails_before_anything_is_drawn(run, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "no such driver")
+    monkeypatch.setattr(Player, "_draw", lambda self: pytest.fail("drawn"))
+    with pytest.raises(OSError, match="no window can be opened"):
+        show(run)
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    env = {"env_id": "InvertedPendulum-v5", "levels": 3}
+    return untrained("control", tmp_path_factory.mktemp("runs") / "robot", env)
+
+
+@pytest.fixture
+def headless(monkeypatch):
+    for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="backends of Linux")
+def test_a_robot_is_drawn_without_a_display(robot, headless):
+    if not any(map(opengl._works, opengl.BACKENDS)):
+        pytest.skip("no OpenGL here")
+    player = Player(robot, max_frames=2)
+    pictures = list(player.play())
+    player.env.close()
+    assert pictures[0].std() > 5
+    assert "MUJOCO_GL" not in os.environ  # it would mislead the cart-pole
+
+
+def test_a_robot_without_opengl_is_a_clear_error(robot, headless, monkeypatch):
+    monkeypatch.setattr(opengl, "_works", lambda backend: False)
+    with pytest.raises(OSError, match=r"^no OpenGL .*neither EGL nor OSMesa works.* MUJOCO_GL=egl .* libosmesa6"):
+        watch(robot)
+    assert not (robot / "watch.mp4").exists()
+
+
+def test_what_a_robots_backend_says_fits_on_a_line(robot, headless, monkeypatch):
+    def fail(self):
+        raise RuntimeError("one\ntwo")
+
+    monkeypatch.setattr(opengl, "_works", lambda backend: True)
+    monkeypatch.setattr("gymnasium.envs.mujoco.MujocoEnv.render", fail)
+    with pytest.raises(OSError, match=r"^no OpenGL .*RuntimeError: one two\)"):
+        watch(robot)
+    assert "MUJOCO_GL" not in os.environ
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -179,8 +230,9 @@ def test_a_window_that_stays_open_sees_all(run):
         ({"episodes": 0}, ValueError, "episodes=0: give at least 1"),
         ({"every": 0}, ValueError, "every=0: give at least 1"),
         ({"max_frames": 0}, ValueError, "max_frames=0: give at least 1"),
-        ({"fps": 0.0}, ValueError, r"fps=0\.0: give a number above 0"),
-        ({"fps": float("nan")}, ValueError, "fps=nan: give a number above 0"),
+        ({"fps": 0.0}, ValueError, r"fps=0\.0: give a finite number above 0"),
+        ({"fps": float("nan")}, ValueError, "fps=nan: give a finite number above 0"),
+        ({"fps": float("inf")}, ValueError, "fps=inf: give a finite number above 0"),
     ],
 )
 def test_bad_arguments_are_named(options, error, message, run, tmp_path):

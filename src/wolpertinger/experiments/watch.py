@@ -1,7 +1,8 @@
 """Watch a run's agent at work: as a film, or in a window."""
 
+import math
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +13,7 @@ import numpy as np
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs.rendering import Window
 from wolpertinger.envs.rendering.canvas import Frame
+from wolpertinger.envs.rendering.opengl import NoOpenGLError, gymnasium_backend
 from wolpertinger.experiments.evaluation import load_agent
 from wolpertinger.experiments.film import check_suffix, write_film
 from wolpertinger.experiments.presets import TASKS
@@ -53,6 +55,7 @@ def show(folder: Path, *, fps: float | None = None, **options: Any) -> Film:
     """Play a run's agent in a window, until its user closes it; options as in `Player`."""
     player = Player(folder, fps=fps, **options)
     with closing(player.env), closing(Window(str(folder), player.fps)) as window:
+        window.open()
         for frame in player.play():
             window.show(frame)
             if window.closed:
@@ -81,8 +84,8 @@ class Player:
         for name, value in (("episodes", episodes), ("every", every), ("max_frames", max_frames)):
             if value < 1:
                 raise ValueError(f"{name}={value}: give at least 1")
-        if fps is not None and not fps > 0:
-            raise ValueError(f"fps={fps}: give a number above 0")
+        if fps is not None and not (fps > 0 and math.isfinite(fps)):
+            raise ValueError(f"fps={fps}: give a finite number above 0")
         config = read_config(folder)
         self.agent: Wolpertinger = load_agent(folder, config, checkpoint, 1)[0]
         self.env: gym.Env = gym.make(TASKS[config.task].env_id, render_mode="rgb_array", **config.env)
@@ -117,7 +120,15 @@ class Player:
         return obs, terminated or truncated
 
     def _draw(self) -> Frame:
-        frame: Any = self.env.render()
+        robot = self.film.frames == 1 and hasattr(self.env.unwrapped, "mujoco_renderer")
+        try:
+            with gymnasium_backend() if robot else nullcontext():
+                frame: Any = self.env.render()
+        except NoOpenGLError as error:
+            raise OSError(
+                f"no OpenGL for MuJoCo's pictures ({error}): set MUJOCO_GL=egl or MUJOCO_GL=osmesa; on Debian and "
+                "Ubuntu, libegl1 or libosmesa6 would help"
+            ) from error
         if not isinstance(frame, np.ndarray):
             raise ValueError(f"{self.env.spec and self.env.spec.id} draws no pictures: its render() gave {frame!r}")
         return frame

@@ -10,6 +10,7 @@ from wolpertinger.envs import CartPoleSwingUp
 from wolpertinger.envs.rendering import opengl
 from wolpertinger.envs.rendering.canvas import BAD, GOOD, HEIGHT, TITLE, WIDTH
 from wolpertinger.envs.rendering.cartpole import GOAL, POLE
+from wolpertinger.envs.rendering.cartpole_3d import _free
 
 ID = "wolpertinger/CartPoleSwingUp-v0"
 PUSH_LEFT, REST, PUSH_RIGHT = 0, 10, 20
@@ -132,6 +133,20 @@ def test_osmesa_is_tried_after_egl(monkeypatch):
     with pytest.raises(opengl.NoOpenGLError, match="neither EGL nor OSMesa works"):
         opengl.make_context(8, 8)
     assert tried == ["egl", "osmesa"]
+
+
+def test_a_display_that_has_ended_is_closed_in_silence():
+    from OpenGL.error import GLError
+
+    class Context:
+        _context = "lost"
+
+        def make_current(self):
+            raise GLError("EGL_BAD_DISPLAY")
+
+    context = Context()
+    _free(None, context)
+    assert context._context is None  # nothing is left to be freed when it is collected
 
 
 def test_both_checkers_find_nothing_in_any_mode(monkeypatch):

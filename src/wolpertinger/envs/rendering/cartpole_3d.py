@@ -110,6 +110,14 @@ class Stage:
 
 
 def _free(gpu: Any, context: Any) -> None:
-    context.make_current()
+    from OpenGL.error import GLError  # late: it settles PyOpenGL's platform, which is the backend's to choose
+
+    try:
+        context.make_current()
+    except GLError:
+        # EGL's display is shared by the whole process, and SDL's offscreen driver ends it when its window closes. What
+        # the context held went with it; to free it again would fail, now and when the context is collected.
+        context._context = None
+        return
     gpu.free()
     context.free()

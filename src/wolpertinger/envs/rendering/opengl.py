@@ -5,6 +5,8 @@ import platform
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -44,15 +46,51 @@ def make_context(width: int, height: int) -> Any:
     return context
 
 
+@contextmanager
+def gymnasium_backend() -> Iterator[None]:
+    """For the first picture of one of Gymnasium's MuJoCo robots, which by itself takes GLFW even without a display.
+
+    Whatever fails within is a `NoOpenGLError` of one line.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as in `make_context`
+        try:
+            if os.environ.get("MUJOCO_GL"):
+                make_context(8, 8).free()  # a viewer without a context complains once more when it is collected
+                yield
+            elif platform.system() != "Linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+                yield
+            else:
+                # Gymnasium reads it when it makes its viewer. It must not stay: `_context_class` would take it for the
+                # user's, and mujoco.GLContext, chosen when mujoco was imported, is still GLFW's.
+                os.environ["MUJOCO_GL"] = _working_backend()
+                try:
+                    yield
+                finally:
+                    del os.environ["MUJOCO_GL"]
+        except NoOpenGLError as error:
+            raise NoOpenGLError(_in_one_line(error)) from error
+        except Exception as error:  # each backend fails in its own way
+            raise NoOpenGLError(f"{type(error).__name__}: {_in_one_line(error)}") from error
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 def _context_class() -> Any:
     asked = os.environ.get("MUJOCO_GL")
     if asked or platform.system() != "Linux":
         if not hasattr(mujoco, "GLContext"):
             raise NoOpenGLError(f"MUJOCO_GL={asked} switches it off")
         return mujoco.GLContext
+    return import_module(f"mujoco.{_working_backend()}").GLContext
+
+
+def _working_backend() -> str:
     for backend in BACKENDS:
         if _works(backend):
-            return import_module(f"mujoco.{backend}").GLContext
+            return backend
     raise NoOpenGLError("neither EGL nor OSMesa works")
 
 

@@ -28,6 +28,7 @@ class Screen:
             return draw()
         self._window = self._window or Window(self.title, self.fps)
         if not self._window.closed:
+            self._window.open()
             self._window.show(draw())
         return None
 

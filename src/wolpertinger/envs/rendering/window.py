@@ -20,15 +20,28 @@ class Window:
         self._surface: Any = None
         self._clock: Any = None
 
+    def open(self) -> None:
+        """Find the display, or raise `OSError`. Do so before OpenGL draws: SDL may end EGL's display as it fails."""
+        if self.closed or self._pygame is not None:
+            return
+        pygame = _import_pygame()
+        try:
+            pygame.display.init()
+            _require_display(pygame)
+        except pygame.error as error:
+            raise _no_window(pygame, error) from error
+        self._pygame = pygame
+
     def show(self, frame: Frame) -> None:
-        """Show a frame until it is time for the next one; the first frame opens the window."""
+        """Show a frame until it is time for the next one; the first frame gives the window its size."""
         if self.closed:
             return
         height, width = frame.shape[:2]
-        if self._pygame is None:
-            self._open(width, height)
+        self.open()
         pygame = self._pygame
         assert pygame is not None
+        if self._surface is None:
+            self._set_size(pygame, width, height)
         self._surface.blit(pygame.image.frombuffer(frame.tobytes(), (width, height), "RGB"), (0, 0))
         pygame.display.flip()
         if any(event.type == pygame.QUIT for event in pygame.event.get()):
@@ -36,21 +49,14 @@ class Window:
             return
         self._clock.tick(self.fps)
 
-    def _open(self, width: int, height: int) -> None:
-        pygame = _import_pygame()
+    def _set_size(self, pygame: ModuleType, width: int, height: int) -> None:
         try:
-            pygame.display.init()
             self._surface = pygame.display.set_mode((width, height))
-            _require_display(pygame)
         except pygame.error as error:
-            pygame.display.quit()
-            raise OSError(
-                f'no window can be opened ({error}): use render_mode="rgb_array", or write a film with '
-                "`wolpertinger watch RUN --out film.mp4`"
-            ) from error
+            self._pygame = None
+            raise _no_window(pygame, error) from error
         pygame.display.set_caption(self.title)
         self._clock = pygame.time.Clock()
-        self._pygame = pygame
 
     def close(self) -> None:
         self.closed = True
@@ -66,6 +72,14 @@ def _import_pygame() -> ModuleType:
         warnings.simplefilter("ignore")
         import pygame
     return pygame
+
+
+def _no_window(pygame: ModuleType, error: Exception) -> OSError:
+    pygame.display.quit()
+    return OSError(
+        f'no window can be opened ({error}): use render_mode="rgb_array", or write a film with '
+        "`wolpertinger watch RUN --out film.mp4`"
+    )
 
 
 def _require_display(pygame: ModuleType) -> None:

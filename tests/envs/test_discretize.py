@@ -145,7 +145,7 @@ def test_memory_of_training_does_not_grow_with_the_number_of_combinations():
         settings = {"learning_starts": 20, "batch_size": 16, "policy_kwargs": {"net_arch": [16]}, "buffer_size": 200}
         tracemalloc.start()
         env = discretize(box(shape=(100,)), levels)
-        agent = Wolpertinger("MlpPolicy", env, k=32, seed=0, **settings).learn(40)
+        agent = Wolpertinger("MlpPolicy", env, k=8, seed=0, **settings).learn(24)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return agent.actions.n, found

@@ -81,7 +81,6 @@ OTHER_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "no interaction of state and action": {"changes": {"policy_kwargs": {"interaction": False}}},
         "no layer normalisation": {"changes": {"policy_kwargs": {"layer_norm": False}}},
         "the same noise in all environments": {"changes": {"exploration": {"sigma": 0.3, "ladder": False}}},
-        "constant learning rate": {"changes": {"final_learning_rate": None}},
         "the paper's preset": {"preset": "paper"},
     },
 }

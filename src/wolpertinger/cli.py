@@ -59,10 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_task(tasks.add_parser(name, help=f"{task.env_id}", **_with_example(TRAIN_EXAMPLE)), task)
 
     evaluating = commands.add_parser("evaluate", help="score a run's agent", **_with_example(EVALUATE_EXAMPLE))
-    evaluating.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
-    evaluating.add_argument(
-        "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
-    )
+    _add_run(evaluating)
     evaluating.add_argument(
         "--episodes", type=_at_least(1), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
     )
@@ -72,12 +69,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_watch(parser: argparse.ArgumentParser) -> None:
+def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
-    parser.add_argument("--out", type=Path, help="the film, .mp4 or .gif (default: RUN/watch.mp4)")
     parser.add_argument(
         "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
     )
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    _add_run(parser)
+    parser.add_argument("--out", type=Path, help="the film, .mp4 or .gif (default: RUN/watch.mp4)")
     parser.add_argument("--episodes", type=_at_least(1), default=1, help="(default: %(default)s)")
     parser.add_argument("--seed", type=_at_least(0), default=0, help="of the first episode (default: %(default)s)")
     parser.add_argument("--fps", type=float, help="pictures a second (default: the environment's own)")

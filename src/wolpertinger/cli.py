@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import torch
 from rich.console import Console
 from rich.table import Table
 from stable_baselines3.common.utils import get_device
@@ -17,6 +16,7 @@ from wolpertinger.agent import CheckpointError
 from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
 from wolpertinger.experiments.presets import TASKS, TaskPreset
 from wolpertinger.experiments.scores import share_of
+from wolpertinger.threads import set_threads
 
 TRAIN_EXAMPLE = """example:
   wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
@@ -123,7 +123,9 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
     run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
     run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
     run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
-    run.add_argument("--threads", type=_at_least(1), help="threads for the networks (default: as torch decides)")
+    run.add_argument(
+        "--threads", type=_at_least(1), help="threads for networks and lookups (default: as torch decides)"
+    )
     parser.set_defaults(run=_train)
 
 
@@ -177,7 +179,7 @@ def _train(options: argparse.Namespace) -> None:
         changes=changes,
     )
     if options.threads is not None:
-        torch.set_num_threads(options.threads)
+        set_threads(options.threads)
     folder = options.out or Path("runs") / f"{options.task}-{options.seed}"
     train(config, folder, overwrite=options.overwrite, device=options.device)
     Console().print(f"run folder: {folder}\nplot: {folder / 'curve.png'}", highlight=False)

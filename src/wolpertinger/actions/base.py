@@ -63,8 +63,11 @@ def resolve_k(k: int | float, n: int) -> int:
     return count
 
 
-def sample_actions(space: spaces.Space, rng: np.random.Generator, n: int) -> Actions:
-    """n actions drawn uniformly from a Discrete or MultiDiscrete space: ids (n,) or digits (n, d)."""
+def sample_actions(source: ActionSet | spaces.Space, rng: np.random.Generator, n: int) -> Actions:
+    """n actions drawn uniformly from a set, or a Discrete or MultiDiscrete space: ids (n,) or digits (n, d)."""
+    if hasattr(source, "sample") and not isinstance(source, spaces.Space):  # a set with removed actions knows better
+        return source.sample(rng, n)
+    space = source if isinstance(source, spaces.Space) else source.space
     if isinstance(space, spaces.MultiDiscrete):
         return rng.integers(space.nvec, size=(n, *space.nvec.shape))
     assert isinstance(space, spaces.Discrete)

@@ -14,8 +14,7 @@ from gymnasium import spaces
 from wolpertinger.actions.base import Actions
 from wolpertinger.actions.factor import Digits, Factor, Reals
 from wolpertinger.actions.fold import Fold
-from wolpertinger.actions.table import check_actions
-from wolpertinger.index import check_k, check_queries
+from wolpertinger.index import check_ids, check_k, check_queries
 
 Space = spaces.Discrete | spaces.MultiDiscrete | Literal["discrete", "multidiscrete"]
 
@@ -94,7 +93,7 @@ class ActionProduct:
     def digits(self, ids: npt.ArrayLike) -> Digits:
         """Digits (..., d), one per factor, of the actions with these ids (...)."""
         self._check_ids_fit()
-        return np.stack(np.unravel_index(check_actions(ids, self._n), tuple(self._nvec)), axis=-1).astype(np.int64)
+        return np.stack(np.unravel_index(check_ids(ids, self._n), tuple(self._nvec)), axis=-1).astype(np.int64)
 
     def ids(self, digits: npt.ArrayLike) -> Actions:
         """Ids (...) of the actions with these digits (..., d)."""
@@ -121,7 +120,8 @@ class ActionProduct:
         digits (batch, k, d). Exact in float64, ties by id. The cost follows k and the factors, not n.
         """
         k = check_k(k, self._n)
-        queries = check_queries(protos, self.dim)
+        check_queries(protos, self.dim)
+        queries = np.asarray(protos, np.float64)
         shape = (k,) if self._has_ids else (k, len(self._factors))
         found = np.empty((len(queries), *shape), np.int64)
         step = max(1, BLOCK_BYTES // self._bytes_per_query(k))
@@ -172,7 +172,7 @@ class ActionProduct:
         array = np.asarray(digits)
         if array.ndim == 0 or array.shape[-1] != len(self._nvec):
             raise ValueError(f"digits have shape {array.shape}: give (..., {len(self._nvec)}), one per factor")
-        return check_actions(array, self._nvec)
+        return check_ids(array, self._nvec)
 
     def _resolve_space(self, space: Space | None) -> spaces.Discrete | spaces.MultiDiscrete:
         if space is None:

@@ -1,49 +1,63 @@
 """An action set given as a table: one vector per action."""
 
 import hashlib
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from wolpertinger import archive
+from wolpertinger.actions import table_files
 from wolpertinger.actions.base import Actions
-from wolpertinger.index import build, check_vectors
+from wolpertinger.index import BUILD_SECONDS, Health, PromisedIndex, Store, Tuning, build, check_ids
 
+KIND = "wolpertinger action table"
 HASHED_ROWS = 1 << 16  # at a time
 
 
 class ActionTable:
-    """Actions 0..n-1, each with a row of `vectors` (n, dim), and an index that finds the rows nearest to a point.
+    """Actions, each with a row of `vectors` (n, dim), and an index that finds the rows nearest to a point.
 
-    `index` is "exact", "auto" or a FAISS recipe; `recall` is the least share of the true neighbours to be found.
-    Float32 in C order is used without a copy, memory-mapped or not: do not change it afterwards.
+    :param vectors: float32 in C order is used without a copy, memory-mapped or not: do not change it afterwards.
+    :param index: "exact" (default), a FAISS recipe, or "auto": whatever keeps a recall (0.99) fastest.
+    :param recall: least share of the true neighbours that a lookup finds on average, or "slow" (0.99), "medium" (0.9),
+        "fast" (0.7) as in the paper. The index is chosen and tuned by measuring at the first lookup, checked during the
+        lookups that follow, and tuned again when it falls short. With a recipe, only that one's settings are tuned.
+    :param build_seconds: the most time to spend on building indexes in one tuning.
+
+    Actions can be added and removed; the others keep their ids.
     """
 
-    def __init__(self, vectors: npt.ArrayLike, *, index: str = "exact", recall: float | None = None) -> None:
-        if recall is not None:
-            index = _index_for_recall(index, recall)
-        table = check_vectors(vectors)
-        self._index = build(index, table)
-        self._index_name = index
-        self._vectors = table.view()
-        self._vectors.flags.writeable = False
-        self._space = spaces.Discrete(len(table))
+    def __init__(
+        self,
+        vectors: npt.ArrayLike | Store,
+        *,
+        index: str | None = None,
+        recall: float | str | None = None,
+        build_seconds: float = BUILD_SECONDS,
+        _built: Mapping[str, npt.NDArray[np.uint8]] | None = None,
+    ) -> None:
+        self._store = vectors if isinstance(vectors, Store) else Store(vectors)
+        self._index = build(index, self._store, recall=recall, build_seconds=build_seconds, built=_built)
+        self._index_name = index or ("exact" if recall is None else "auto")
+        self._of_version: tuple[int, dict[str, Any]] = (-1, {})
 
     @property
     def space(self) -> spaces.Discrete:
-        """The ids of the actions."""
-        return self._space
+        """The ids of the actions, also of removed ones."""
+        return self._cached("space", lambda: spaces.Discrete(self._store.size))
 
     @property
     def n(self) -> int:
         """How many actions there are."""
-        return len(self._vectors)
+        return self._store.n
 
     @property
     def dim(self) -> int:
         """Numbers in an action's vector."""
-        return self._vectors.shape[1]
+        return self._store.dim
 
     @property
     def index(self) -> str:
@@ -51,61 +65,111 @@ class ActionTable:
         return self._index_name
 
     @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """The table (n, dim), read-only."""
-        return self._vectors
+    def recall(self) -> float | None:
+        """The promised recall, if one was asked for."""
+        return self._index.promise if isinstance(self._index, PromisedIndex) else None
 
-    @cached_property
+    @property
+    def ids(self) -> Actions:
+        """The ids (n,) of the actions that are there."""
+        return self._store.ids
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """The vectors by id (ids ever given, dim), read-only."""
+        return self._cached("vectors", lambda: _read_only(self._store.vectors()))
+
+    @property
     def low(self) -> npt.NDArray[np.float32]:
         """Smallest coordinate of any action, per dimension (dim,)."""
-        return self._vectors.min(axis=0)
+        return self._cached("low", lambda: self._store.reduce(np.minimum))
 
-    @cached_property
+    @property
     def high(self) -> npt.NDArray[np.float32]:
         """Largest coordinate of any action, per dimension (dim,)."""
-        return self._vectors.max(axis=0)
+        return self._cached("high", lambda: self._store.reduce(np.maximum))
 
-    @cached_property
+    @property
     def sha256(self) -> str:
-        """Fingerprint of the vectors: their type, shape and bytes."""
-        digest = hashlib.sha256(f"{self._vectors.dtype.str} {self._vectors.shape}".encode())
-        for start in range(0, self.n, HASHED_ROWS):
-            digest.update(self._vectors[start : start + HASHED_ROWS].data)
-        return digest.hexdigest()
+        """Fingerprint of the actions: type, shape and bytes of the vectors, and which were removed."""
+        return self._cached("sha256", self._hash)
+
+    @property
+    def health(self) -> list[Health]:
+        """How the promised recall is kept, for each k that was looked up; empty without a promise."""
+        return self._index.health() if isinstance(self._index, PromisedIndex) else []
 
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Vectors (..., dim) of the actions with these ids (...)."""
-        return self._vectors[check_actions(actions, self.n)]
+        """Vectors (..., dim) of the actions with these ids (...), also of removed ones."""
+        return self._store.take(check_ids(actions, self._store.size))
 
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """Ids (batch, k) of the distinct actions closest to each proto-action (batch, dim), nearest first."""
         return self._index.search(protos, k)
 
+    def sample(self, rng: np.random.Generator, n: int) -> Actions:
+        """Ids (n,) drawn uniformly from the actions that are there."""
+        drawn = rng.integers(self.n, size=n)
+        return drawn if self.n == self._store.size else self.ids[drawn]
+
+    def tune(self, protos: npt.ArrayLike, k: int) -> Tuning:
+        """Choose the index for k now, on these proto-actions; the result lists all that was tried."""
+        if not isinstance(self._index, PromisedIndex):
+            raise ValueError(f"index={self._index_name!r} promises no recall: make the table with recall=0.99, say")
+        return self._index.tune(protos, k)
+
+    def add(self, vectors: npt.ArrayLike) -> Actions:
+        """New actions with these vectors (new, dim); returns their ids, which follow those of the others."""
+        return self._store.add(vectors)
+
+    def remove(self, actions: npt.ArrayLike) -> None:
+        """Take actions out: no lookup finds them any more, and their ids are not given again."""
+        self._store.remove(actions)
+
+    def save(self, path: archive.Target, exclude: Iterable[str] = ()) -> None:
+        """Write vectors, index and tuning to one file with checksums; `exclude=["vectors"]` leaves out the vectors."""
+        archive.write(path, KIND, self.to_files(exclude))
+
+    @classmethod
+    def load(cls, path: archive.Target, vectors: npt.ArrayLike | None = None) -> Self:
+        """A table from a file that `save` wrote. Give `vectors` (memory-mapped, say) if the file has none."""
+        return cls.from_files(archive.read(path, KIND), vectors)
+
+    def to_files(self, exclude: Iterable[str] = ()) -> dict[str, archive.Buffer]:
+        """All that `from_files` needs, by name: what `save` writes, and what an agent's file holds of its actions."""
+        return table_files.describe(self, exclude)
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], vectors: npt.ArrayLike | None = None) -> Self:
+        """A table from what `to_files` gave."""
+        return table_files.restore(cls, files, vectors)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # to be sent to another process
+        return type(self).from_files, ({name: bytes(data) for name, data in self.to_files().items()},)
+
     def __repr__(self) -> str:
-        return f"ActionTable(n={self.n}, dim={self.dim}, index={self._index_name!r})"
+        promised = "" if self.recall is None else f", recall={self.recall:g}"
+        return f"ActionTable(n={self.n}, dim={self.dim}, index={self._index_name!r}{promised})"
+
+    def _cached(self, name: str, work: Any) -> Any:
+        """What `work` gave, until actions are added or removed."""
+        if self._of_version[0] != self._store.version:
+            self._of_version = (self._store.version, {})
+        known = self._of_version[1]
+        if name not in known:
+            known[name] = work()
+        return known[name]
+
+    def _hash(self) -> str:
+        digest = hashlib.sha256(f"{np.dtype(np.float32).str} {(self._store.size, self.dim)}".encode())
+        for block in self._store.blocks(HASHED_ROWS):
+            digest.update(np.ascontiguousarray(self._store.rows(block)).data)
+        if len(removed := self._store.removed):
+            digest.update(removed.tobytes())
+        return digest.hexdigest()
 
 
-def _index_for_recall(index: str, recall: float) -> str:
-    """The index that promises this recall: the exact scan finds every neighbour."""
-    if isinstance(recall, bool) or not isinstance(recall, int | float):
-        raise TypeError(f"recall={recall!r} is not a number: give a share in (0, 1]")
-    if not 0 < recall <= 1:
-        raise ValueError(f"recall={recall!r} is not a share of the true neighbours: give a number in (0, 1]")
-    if index not in ("exact", "auto"):
-        raise ValueError(
-            f"recall={recall!r} cannot be promised by index={index!r}, whose parameters are fixed: "
-            'give recall with index="exact" or "auto", or leave it out'
-        )
-    return "exact"
-
-
-def check_actions(actions: npt.ArrayLike, n: int | npt.NDArray[np.int64]) -> Actions:
-    """Actions as int64, if they are integers from 0 to n - 1 (n may be per digit)."""
-    array = np.asarray(actions)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"actions are of type {array.dtype}: give integers, the ids or digits of actions")
-    outside = (array < 0) | (array >= n)
-    if outside.any():
-        top = int(np.max(n)) - 1
-        raise ValueError(f"action {array[outside].flat[0]} is not in the set: give ids or digits from 0 to {top}")
-    return array.astype(np.int64, copy=False)
+def _read_only(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    view = vectors.view()
+    view.flags.writeable = False
+    return view

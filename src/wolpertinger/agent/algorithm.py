@@ -150,7 +150,7 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def set_random_seed(self, seed: int | None = None) -> None:
         super().set_random_seed(seed)
-        self.explorer = Explorer(self.exploration, self.action_space, seed)
+        self.explorer = Explorer(self.exploration, self.actions or self.action_space, seed)
 
     @property
     def k(self) -> int:
@@ -257,7 +257,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.explorer.reset(dones)
 
     def dump_logs(self) -> None:
-        self.diagnostics.record(self.logger, self.policy.clock)
+        self.diagnostics.record(self.logger, self.policy.clock, self.actions)
         super().dump_logs()
 
     def learn(

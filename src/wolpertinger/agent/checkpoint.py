@@ -18,16 +18,17 @@ from safetensors import SafetensorError
 from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.utils import check_for_correct_spaces
 
+from wolpertinger import archive
 from wolpertinger.actions import ActionProduct, ActionSet, ActionTable
-from wolpertinger.agent import archive
-from wolpertinger.agent.archive import CheckpointError
 from wolpertinger.agent.encoding import decode_space, decode_value, encode_space, encode_value
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.match import offered_actions, require_same_actions
+from wolpertinger.archive import CheckpointError
 
 if TYPE_CHECKING:
     from wolpertinger.agent.base import ActionSetAlgorithm
 
+ACTIONS, LEVELS = "actions/", "levels.safetensors"  # folder of the action set's files; those of a product
 KIND, BUFFER_KIND = "wolpertinger agent", "wolpertinger replay buffer"
 OPTIONAL = ("actions", "replay_buffer")  # what `exclude` and `include` may name
 SETTINGS = (
@@ -63,7 +64,7 @@ def save(
     excluded, included = set(exclude or ()), set(include or ())
     if unknown := (excluded | included) - set(OPTIONAL):
         raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude and include take {', '.join(OPTIONAL)}")
-    described, vectors = ({"kind": "given"}, {}) if "actions" in excluded else _describe_actions(agent.actions)
+    described, stored = ({"kind": "given"}, {}) if "actions" in excluded else _describe_actions(agent.actions)
     config = {
         "policy": next((name for name, found in agent.policy_aliases.items() if found is agent.policy_class), None),
         **_settings(agent),
@@ -79,13 +80,12 @@ def save(
         "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")},
     }
     optimizer_groups, optimizer_state = _optimizers(agent)
-    files = {
+    files: dict[str, archive.Buffer] = {
         "config.json": json.dumps({**config, "optimizers": optimizer_groups}, indent=1).encode(),
         "networks.safetensors": safetensors.torch.save(_contiguous(agent.policy.state_dict())),
         "optimizers.safetensors": safetensors.torch.save(optimizer_state),
     }
-    if vectors:
-        files["actions.safetensors"] = safetensors.numpy.save(vectors)
+    files |= {ACTIONS + name: data for name, data in stored.items()}
     if "replay_buffer" in included:
         files |= _buffer_files(agent.replay_buffer)
     archive.write(_with_suffix(target), KIND, files)
@@ -210,12 +210,12 @@ def _decode_settings(config: dict[str, Any], given: dict[str, Any]) -> dict[str,
     return settings
 
 
-def _describe_actions(actions: ActionSet) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _describe_actions(actions: ActionSet) -> tuple[dict[str, Any], dict[str, archive.Buffer]]:
     if isinstance(actions, ActionTable):
-        return {"kind": "table", "index": actions.index}, {"vectors": np.ascontiguousarray(actions.vectors)}
+        return {"kind": "table"}, actions.to_files()
     if isinstance(actions, ActionProduct):
         levels = {f"levels.{i}": np.ascontiguousarray(level) for i, level in enumerate(actions.levels)}
-        return {"kind": "product", "space": encode_space(actions.space)}, levels
+        return {"kind": "product", "space": encode_space(actions.space)}, {LEVELS: safetensors.numpy.save(levels)}
     return {"kind": "given"}, {}
 
 
@@ -234,10 +234,11 @@ def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: Acti
         raise CheckpointError(
             f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load"
         )
-    with _readable("actions.safetensors"):
-        arrays = safetensors.numpy.load(files["actions.safetensors"])
-        if saved["kind"] == "table":
-            return ActionTable(arrays["vectors"], index=saved["index"])
+    own = {name.removeprefix(ACTIONS): data for name, data in files.items() if name.startswith(ACTIONS)}
+    if saved["kind"] == "table":
+        return ActionTable.from_files(own)
+    with _readable(ACTIONS + LEVELS):
+        arrays = safetensors.numpy.load(own[LEVELS])
         levels = [arrays[f"levels.{i}"] for i in range(len(arrays))]
         return ActionProduct(levels, space=decode_space(saved["space"]))  # type: ignore[arg-type]
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from wolpertinger.actions import sample_actions
+from wolpertinger.actions import ActionSet, sample_actions
 
 NOISES = ("gaussian", "ornstein-uhlenbeck")
 
@@ -60,9 +60,9 @@ class Exploration:
 class Explorer:
     """The random process of one agent: `Exploration` with its generator and its state."""
 
-    def __init__(self, spec: Exploration, space: spaces.Space, seed: int | None) -> None:
+    def __init__(self, spec: Exploration, source: ActionSet | spaces.Space, seed: int | None) -> None:
         self.spec = spec
-        self.space = space
+        self.source = source
         self.rng = np.random.default_rng(seed)
         self._drift = np.zeros((0, 0))  # Ornstein-Uhlenbeck noise, one row per environment
 
@@ -100,7 +100,7 @@ class Explorer:
 
     def random(self, n: int) -> npt.NDArray[np.int64]:
         """Uniform over A (n, ...)."""
-        return sample_actions(self.space, self.rng, n)
+        return sample_actions(self.source, self.rng, n)
 
     def replace(
         self, actions: npt.NDArray, epsilon: float, offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]]

@@ -32,7 +32,7 @@ class VectorScale(nn.Module):
         self.register_buffer("middle", (low + high) / 2, persistent=False)
         self.register_buffer("radius", radius, persistent=False)
         self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
-        sample = sample_actions(actions.space, np.random.default_rng(0), SAMPLED_ACTIONS)
+        sample = sample_actions(actions, np.random.default_rng(0), SAMPLED_ACTIONS)
         spread = self.to_unit(torch.as_tensor(actions.embed(sample)).float()).square().mean().sqrt()
         self.register_buffer("spread", spread.where(spread > 0, torch.ones_like(spread)), persistent=False)
 

@@ -119,7 +119,8 @@ class WolpertingerPolicy(BasePolicy):
 
     def nearest(self, proto: Tensor) -> Tensor:
         """g_k: the k actions of A closest to each proto-action (batch, k, ...)."""
-        return torch.as_tensor(self.actions.nearest(proto.detach().cpu().numpy(), self.k), device=proto.device)
+        k = min(self.k, self.actions.n)  # actions may have been removed since k was set
+        return torch.as_tensor(self.actions.nearest(proto.detach().cpu().numpy(), k), device=proto.device)
 
     def embed(self, actions: Tensor) -> Tensor:
         """The vectors of actions, as float tensors on the actions' device."""

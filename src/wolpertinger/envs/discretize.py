@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 from wolpertinger.actions import ActionProduct
-from wolpertinger.actions.table import check_actions
+from wolpertinger.index import check_ids
 
 
 def discretize(env: gym.Env, levels: int | Sequence[int], *, multidiscrete: bool | None = None) -> gym.Env:
@@ -48,7 +48,7 @@ class Discretized(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
     def action(self, action: Any) -> npt.NDArray[Any]:
         """The inner environment's action: one level per dimension, in the shape and type of its Box."""
         if isinstance(self.action_space, spaces.MultiDiscrete):
-            digits = check_actions(action, self.action_space.nvec)
+            digits = check_ids(action, self.action_space.nvec)
         else:
             digits = self.actions.digits(action)
         # Not the set's vectors: they are float32, which may lie outside the bounds of a float64 Box.

@@ -1,26 +1,62 @@
 """Nearest neighbours over a table of vectors."""
 
-from math import isqrt
+from collections.abc import Mapping
 
+import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.index.base import Ids, Index, check_k, check_queries, check_vectors
+from wolpertinger.index.base import Ids, Index, check_ids, check_k, check_queries, check_vectors
 from wolpertinger.index.exact import ExactIndex
+from wolpertinger.index.faiss import FaissIndex
+from wolpertinger.index.promise import Health, PromisedIndex
+from wolpertinger.index.store import Store, as_store
+from wolpertinger.index.tune import BUILD_SECONDS, Trial, Tuner, Tuning, check_recall
 
-__all__ = ["ExactIndex", "Ids", "Index", "build", "check_k", "check_queries", "check_vectors"]
+__all__ = [
+    "BUILD_SECONDS",
+    "ExactIndex",
+    "FaissIndex",
+    "Health",
+    "Ids",
+    "Index",
+    "PromisedIndex",
+    "Store",
+    "Trial",
+    "Tuner",
+    "Tuning",
+    "build",
+    "check_ids",
+    "check_k",
+    "check_queries",
+    "check_vectors",
+]
 
-EXACT_BELOW = 50_000  # vectors; measured: a scan of 13,138 takes 0.1-0.3 ms a query, one of a million 12-15 ms
+
+AUTO_RECALL = 0.99  # what "auto" promises when no recall is given
 
 
-def build(recipe: str, vectors: npt.ArrayLike) -> Index:
-    """An index over `vectors` (n, dim): "exact", "auto" (exact for small tables, IVF above) or a FAISS recipe."""
-    if not isinstance(recipe, str):
-        raise TypeError(f'index={recipe!r} is not a name: give "exact", "auto" or a FAISS recipe such as "IVF256,Flat"')
-    table = check_vectors(vectors)
-    if recipe == "auto":
-        recipe = "exact" if len(table) < EXACT_BELOW else f"IVF{4 * isqrt(len(table))},Flat"
-    if recipe == "exact":
-        return ExactIndex(table)
-    from wolpertinger.index.faiss import FaissIndex  # only for those who use it: it starts a thread pool of its own
+def build(
+    index: str | None,
+    vectors: npt.ArrayLike | Store,
+    *,
+    recall: float | str | None = None,
+    build_seconds: float = BUILD_SECONDS,
+    built: Mapping[str, npt.NDArray[np.uint8]] | None = None,
+) -> Index:
+    """An index over `vectors` (n, dim): "exact", a FAISS recipe, or "auto": whatever keeps `recall` fastest.
 
-    return FaissIndex(table, recipe)
+    With a recipe and a recall, the settings of that recipe are tuned. None is "auto" with a recall, else "exact".
+    `built` are indexes by recipe that were built before.
+    """
+    if index is not None and not isinstance(index, str):
+        raise TypeError(f'index={index!r} is not a name: give "exact", "auto" or a FAISS recipe such as "IVF256,Flat"')
+    if recall is not None:
+        check_recall(recall)
+    store = as_store(vectors)
+    if index == "exact" or (index is None and recall is None):
+        return ExactIndex(store)
+    if index not in (None, "auto") and recall is None:
+        return FaissIndex(store, index, built=(built or {}).get(index))
+    recipe = None if index == "auto" else index
+    promise = AUTO_RECALL if recall is None else recall
+    return PromisedIndex(store, promise, recipe=recipe, build_seconds=build_seconds, built=built)

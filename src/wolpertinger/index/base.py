@@ -15,18 +15,21 @@ CHUNK_BYTES = 1 << 22  # temporaries of a pass over a table: small enough to sta
 
 @runtime_checkable
 class Index(Protocol):
-    """Finds nearest neighbours among the rows of a table. Every result has k distinct valid ids, never -1."""
+    """Finds nearest neighbours among the rows of a store. Every result has k distinct valid ids, never -1.
+
+    What is added to the store or removed from it counts from the next search on.
+    """
 
     @property
     def n(self) -> int:
-        """Rows of the table."""
+        """Rows that are there."""
 
     @property
     def dim(self) -> int:
         """Numbers in a row."""
 
     def search(self, queries: npt.ArrayLike, k: int) -> Ids:
-        """Ids (batch, k) of the rows nearest to each query (batch, dim), by L2 distance, ties by id."""
+        """Ids (batch, k) of the rows nearest to each query (batch, dim), by L2 distance, equal vectors by id."""
 
 
 def chunks(n: int, row_bytes: int) -> Iterator[slice]:
@@ -71,17 +74,18 @@ def _row_bytes(table: npt.NDArray[Any]) -> tuple[int, int]:
     return len(table), table.shape[1] * table.itemsize
 
 
-def check_queries(queries: npt.ArrayLike, dim: int) -> npt.NDArray[np.float64]:
-    """Queries as (batch, dim) float64, or an error that says what is wrong with them. The batch may be empty."""
+def check_queries(queries: npt.ArrayLike, dim: int) -> Vectors:
+    """Queries as (batch, dim) float32, or an error that says what is wrong with them. The batch may be empty."""
     array = np.asarray(queries)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"queries are of type {array.dtype}: give real numbers (batch, {dim})")
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"queries have shape {array.shape}: give (batch, {dim})")
-    if len(array):
-        with np.errstate(over="ignore"):
-            check_finite(array.astype(np.float32, copy=False), "queries")
-    return array.astype(np.float64)
+    with np.errstate(over="ignore"):
+        points = np.ascontiguousarray(array, np.float32)
+    if len(points):
+        check_finite(points, "queries")
+    return points
 
 
 def check_k(k: int, n: int) -> int:
@@ -94,21 +98,13 @@ def check_k(k: int, n: int) -> int:
     return int(k)
 
 
-def squared_distances(
-    vectors: Vectors, queries: npt.NDArray[np.float64], rows: Ids, ids: Ids
-) -> npt.NDArray[np.float64]:
-    """|vectors[ids[j]] - queries[rows[j]]|^2 for every pair j, in float64 from differences."""
-    distances = np.empty(len(ids))
-    for pairs in chunks(len(ids), vectors.shape[1] * 8):
-        difference = vectors[ids[pairs]].astype(np.float64)
-        difference -= queries[rows[pairs]]
-        distances[pairs] = np.einsum("pd,pd->p", difference, difference)
-    return distances
-
-
-def rank(vectors: Vectors, queries: npt.NDArray[np.float64], ids: Ids) -> Ids:
-    """The ids (batch, k) of each row sorted by exact distance to its query, ties by id."""
-    ids = np.sort(ids, axis=1)
-    rows = np.repeat(np.arange(len(ids)), ids.shape[1])
-    distances = squared_distances(vectors, queries, rows, ids.ravel()).reshape(ids.shape)
-    return np.take_along_axis(ids, np.argsort(distances, axis=1, kind="stable"), axis=1)
+def check_ids(ids: npt.ArrayLike, n: int | Ids) -> Ids:
+    """Ids as int64, if they are integers from 0 to n - 1 (n may be per digit)."""
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"actions are of type {array.dtype}: give integers, the ids or digits of actions")
+    outside = (array < 0) | (array >= n)
+    if outside.any():
+        top = int(np.max(n)) - 1
+        raise ValueError(f"action {array[outside].flat[0]} is not in the set: give ids or digits from 0 to {top}")
+    return array.astype(np.int64, copy=False)

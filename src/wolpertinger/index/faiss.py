@@ -1,98 +1,324 @@
 """Approximate nearest neighbours by FAISS, completed so that k distinct neighbours always come back."""
 
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil
 from typing import Any
 
 import faiss
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.index.base import Ids, check_k, check_queries, check_vectors, rank
+from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_k, check_queries
 from wolpertinger.index.exact import ExactIndex
+from wolpertinger.index.store import Store, as_store
+from wolpertinger.threads import count_threads, divide
 
-EXAMPLES = '"Flat", "IVF256,Flat", "HNSW32", "IVF256,SQ8" or "PQ10"'
+EXAMPLES = '"Flat", "IVF256,Flat", "HNSW32", "IVF256,SQ8" or "IVF256,PQ10x4fs"'
 WIDEN = 4  # times as many lists or candidates, when a search came back short
 LEAST_NPROBE = 16
 LEAST_EF_SEARCH = 64
 SCANNED_PER_NEIGHBOUR = 8  # rows an inverted-file search looks at, for each neighbour wanted
+LEAST_QUERIES = 8  # a thread: below, handing over costs more than it gains
+TRAINING_ROWS = 64  # for each list of an inverted file; FAISS's own 256 find no better lists in 4 times the time
+TRAINING_ROUNDS = 10  # of k-means
+LEAST_TRAINING_ROWS = 1 << 16
+ADDED_ROWS = 1 << 20  # at a time
+FIRST_ROWS = 1 << 12  # after which the time of building is foreseen
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard a search tries. What is None follows k; what the index has no use for is ignored."""
+
+    nprobe: int | None = None
+    """Lists of an inverted file to look into."""
+    ef_search: int | None = None
+    """Candidates that an HNSW search holds."""
+    overfetch: float = 1.0
+    """Candidates by the index's own distances, for each neighbour wanted: the exact distance decides among them."""
+
+    def __str__(self) -> str:
+        parts = [f"nprobe {self.nprobe}" if self.nprobe else "", f"efSearch {self.ef_search}" if self.ef_search else ""]
+        parts.append(f"re-ranks {self.overfetch:g} k" if self.overfetch > 1 else "")
+        return ", ".join(filter(None, parts))
+
+
+class TooSlowError(RuntimeError):
+    """Building would take longer than was allowed."""
 
 
 class FaissIndex:
-    """k near rows of a table by any FAISS `index_factory` recipe, sorted by exact distance, ties by id.
+    """k near rows of a store by any FAISS `index_factory` recipe, sorted by exact distance in float32, ties by id.
 
-    `nprobe` (IVF) and `ef_search` (HNSW) follow k unless given; a search that comes back short is widened.
+    A search that comes back short is widened, and in the end left to an exact scan.
     """
 
     def __init__(
-        self, vectors: npt.ArrayLike, recipe: str, *, nprobe: int | None = None, ef_search: int | None = None
+        self,
+        vectors: npt.ArrayLike | Store,
+        recipe: str,
+        *,
+        effort: Effort | None = None,
+        built: npt.NDArray[np.uint8] | None = None,
+        build_seconds: float = math.inf,
+        centroids: Vectors | None = None,
     ) -> None:
-        self._vectors = check_vectors(vectors)
-        self._recipe = recipe
-        self._nprobe = nprobe
-        self._ef_search = ef_search
-        self._faiss = _build(self._vectors, recipe)
+        self._store = as_store(vectors)
+        self.recipe = recipe
+        self.effort = effort or Effort()
+        if built is None:
+            self._faiss = _build(self._store, recipe, build_seconds, centroids)
+        else:
+            self._faiss = _read(built, self._store, recipe)
+        self._rows = self._store.size if built is None else int(self._faiss.ntotal)  # of the store, that are in it
+        self._version = -1
+        self._selector: Any = None  # what makes FAISS skip removed rows
+        self._unskipped = 0  # removed rows that come back all the same
 
     @property
     def n(self) -> int:
-        """Rows of the table."""
-        return len(self._vectors)
+        """Rows that are there."""
+        return self._store.n
 
     @property
     def dim(self) -> int:
         """Numbers in a row."""
-        return self._vectors.shape[1]
+        return self._store.dim
+
+    @property
+    def kind(self) -> str:
+        """ "IVF", "HNSW" or "flat": what of an effort counts."""
+        if _inverted_file(self._faiss) is not None:
+            return "IVF"
+        return "HNSW" if isinstance(_innermost(self._faiss), faiss.IndexHNSW) else "flat"
+
+    @property
+    def lists(self) -> int:
+        """Of the inverted file; 1 if there is none."""
+        return getattr(_inverted_file(self._faiss), "nlist", 1)
+
+    @property
+    def centroids(self) -> Vectors | None:
+        """Of the lists (lists, dim), for another index with as many; None if there are no lists."""
+        inverted_file = _inverted_file(self._faiss)
+        return None if inverted_file is None else inverted_file.quantizer.reconstruct_n(0, inverted_file.nlist)
+
+    @property
+    def has_exact_distances(self) -> bool:
+        """Whether FAISS itself measures with the whole vectors, so that re-ranking gains nothing."""
+        exact = (faiss.IndexFlat, faiss.IndexIVFFlat, faiss.IndexHNSWFlat)
+        return isinstance(faiss.downcast_index(self._faiss), exact)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes beside the store."""
+        return faiss.serialize_index(self._faiss).nbytes
+
+    def with_effort(self, effort: Effort) -> "FaissIndex":
+        """The same index, searched with another effort; nothing is built or copied."""
+        twin = object.__new__(FaissIndex)
+        twin.__dict__.update(self.__dict__)
+        twin.effort = effort
+        return twin
+
+    def to_bytes(self) -> npt.NDArray[np.uint8]:
+        """What `built` takes."""
+        self._catch_up()
+        return faiss.serialize_index(self._faiss)
 
     def search(self, queries: npt.ArrayLike, k: int) -> Ids:
         """Ids (batch, k) of rows near each query (batch, dim), sorted by L2 distance, ties by id."""
         k = check_k(k, self.n)
-        points = check_queries(queries, self.dim).astype(np.float32)
-        found = np.empty((len(points), k), np.int64)
-        short = np.arange(len(points))  # queries still without k neighbours
-        effort, widest = 1, False
-        while len(short) and not widest:
-            params, widest = _search_params(self._faiss, *self._breadth(k, effort))
-            found[short] = self._faiss.search(points[short], k, params=params)[1]
-            short = short[_is_short(found[short])]
-            effort *= WIDEN
-        if len(short):
-            found[short] = self._exact.search(points[short], k)
-        return rank(self._vectors, points.astype(np.float64), found)
+        points = check_queries(queries, self.dim)
+        self._catch_up()
+        parts = divide(lambda rows: self._search(points[rows], k), len(points), least=LEAST_QUERIES)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _breadth(self, k: int, effort: int) -> tuple[int, int]:
-        """Lists to probe and candidates to hold for k neighbours, at the first (1) or a wider effort."""
-        lists = getattr(_inverted_file(self._faiss), "nlist", 1)
-        nprobe = self._nprobe or max(LEAST_NPROBE, ceil(SCANNED_PER_NEIGHBOUR * k * lists / self.n))
-        ef_search = max(k, self._ef_search or LEAST_EF_SEARCH)  # FAISS pads with -1 beyond efSearch
-        return min(lists, nprobe * effort), min(self.n, ef_search * effort)
+    def candidates(self, points: Vectors, wanted: int, effort: Effort) -> Ids:
+        """Ids (batch, wanted) by FAISS's own distances, nearest first, -1 where it found fewer."""
+        self._catch_up()
+        params = _search_params(self._faiss, *self._breadth(wanted, effort), self._selector)
+        with _threads(1):
+            return self._faiss.search(points, wanted, params=params)[1]
+
+    def _search(self, points: Vectors, k: int) -> Ids:
+        found, short = self._attempt(points, k, self.effort)
+        widening, widest = self.effort, False
+        while short.any() and not widest:
+            widening, widest = self._widen(widening, k)
+            found[short], still = self._attempt(points[short], k, widening)
+            short[short] = still
+        if short.any():
+            found[short] = self._exact.search(points[short], k)
+        return found
+
+    def _attempt(self, points: Vectors, k: int, effort: Effort) -> tuple[Ids, npt.NDArray[np.bool_]]:
+        """Ids (batch, k), and which rows of them are not k distinct ids."""
+        wanted = min(self._store.size, math.ceil(k * effort.overfetch) + self._unskipped)
+        return rank(self._store, points, self.candidates(points, wanted, effort), k)
+
+    def _breadth(self, wanted: int, effort: Effort) -> tuple[int, int]:
+        """Lists to probe and candidates to hold."""
+        nprobe = effort.nprobe or max(LEAST_NPROBE, math.ceil(SCANNED_PER_NEIGHBOUR * wanted * self.lists / self.n))
+        ef_search = max(wanted, effort.ef_search or LEAST_EF_SEARCH)  # FAISS pads with -1 beyond efSearch
+        return min(self.lists, nprobe), min(self._store.size, ef_search)
+
+    def _widen(self, effort: Effort, k: int) -> tuple[Effort, bool]:
+        """A wider effort, and whether there is none beyond it."""
+        nprobe, ef_search = self._breadth(k, effort)
+        wider = replace(effort, nprobe=nprobe * WIDEN, ef_search=ef_search * WIDEN)
+        reach = {"IVF": nprobe * WIDEN >= self.lists, "HNSW": ef_search * WIDEN >= self._store.size, "flat": True}
+        return wider, reach[self.kind]
 
     @cached_property
     def _exact(self) -> ExactIndex:
-        return ExactIndex(self._vectors)
+        return ExactIndex(self._store)
+
+    def _catch_up(self) -> None:
+        """Take in what was added to the store and removed from it since the last search."""
+        if self._version == self._store.version:
+            return
+        _add(self._faiss, self._store, self._rows)
+        self._rows = self._store.size
+        removed = self._store.removed
+        self._selector = _skip(self._faiss, removed, self._store) if len(removed) else None
+        self._unskipped = 0 if self._selector is not None else len(removed)
+        self._version = self._store.version
 
 
-def _build(vectors: npt.NDArray[np.float32], recipe: str) -> Any:
-    """A trained and filled FAISS index."""
-    n, dim = vectors.shape
+def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    """The k nearest (batch, k) of each query's candidates, and which rows are short of k distinct ids.
+
+    A distance in float32 and its id make one integer, so that one sort orders by both: twice as fast as an argsort.
+    """
+    ids = np.empty((len(points), k), np.int64)
+    short = np.empty(len(points), np.bool_)
+    width = candidates.shape[1]
+    step = max(1, CHUNK_BYTES // (4 * store.dim * max(1, width)))
+    for start in range(0, len(points), step):
+        rows = slice(start, min(len(points), start + step))
+        found = candidates[rows]
+        there = store.holds(found)
+        found = np.where(there, found, 0)
+        distances = _squared_distances(store, points[rows], found)
+        keys = distances.view(np.uint32).astype(np.uint64)
+        keys <<= np.uint64(32)
+        keys |= found.view(np.uint64)
+        keys[~(there & np.isfinite(distances))] = np.uint64(2**64 - 1)
+        if k < width:
+            keys = np.partition(keys, k - 1, axis=1)[:, :k]
+        keys.sort(axis=1)
+        ids[rows] = (keys & np.uint64(2**32 - 1)).view(np.int64)
+        # Equal ids have equal distances, so they stand side by side.
+        short[rows] = (keys[:, -1] == np.uint64(2**64 - 1)) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
+    return ids, short
+
+
+def _squared_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:
+    """|x[ids[i, j]] - points[i]|^2 (batch, width) in float32, from differences."""
+    difference = store.take(ids)
+    difference -= points[:, None]
+    with np.errstate(over="ignore"):
+        return np.einsum("bkd,bkd->bk", difference, difference)
+
+
+def _build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) -> Any:
+    """A trained and filled FAISS index, or TooSlowError as soon as it is clear that it would take longer than `seconds`."""
+    start = time.perf_counter()
     try:
-        index = faiss.index_factory(dim, recipe, faiss.METRIC_L2)
+        index = faiss.index_factory(store.dim, recipe, faiss.METRIC_L2)
     except (RuntimeError, TypeError) as error:
         raise ValueError(
-            f"index={recipe!r} is not a recipe FAISS can build for {dim} dimensions: "
+            f"index={recipe!r} is not a recipe FAISS can build for {store.dim} dimensions: "
             f'give "exact", "auto" or a FAISS recipe such as {EXAMPLES}'
         ) from error
+    rows = LEAST_TRAINING_ROWS
     if (inverted_file := _inverted_file(index)) is not None:
+        rows = max(rows, TRAINING_ROWS * inverted_file.nlist)
+        inverted_file.cp.max_points_per_centroid = TRAINING_ROWS
+        inverted_file.cp.niter = TRAINING_ROUNDS
         inverted_file.cp.min_points_per_centroid = 1  # else FAISS prints a warning about small tables to stderr
+        if centroids is not None and len(centroids) == inverted_file.nlist:
+            inverted_file.quantizer.add(centroids)
     try:
-        index.train(vectors)
-        index.add(vectors)
-        index.search(vectors[:1], 1)  # a recipe such as "IVF0,Flat" fails only now
+        with _threads(count_threads()):
+            index.train(_sample(store, rows))
+            _fill(index, store, start, seconds)
+            index.search(store.take(np.zeros(1, np.int64)), 1)  # a recipe such as "IVF0,Flat" fails only now
+    except TooSlowError:
+        raise
     except RuntimeError as error:
         raise ValueError(
-            f"index={recipe!r} cannot be built on {n} vectors of {dim} dimensions: give more vectors, "
+            f"index={recipe!r} cannot be built on {store.size} vectors of {store.dim} dimensions: give more vectors, "
             f'a smaller recipe (such as {EXAMPLES}) or "exact". FAISS says: {error}'
         ) from error
     return index
+
+
+def _sample(store: Store, rows: int) -> Vectors:
+    """Rows to train on: a part of a large table, always the same."""
+    ids = store.ids
+    if len(ids) > rows:
+        ids = np.sort(np.random.default_rng(0).choice(ids, rows, replace=False))
+    return store.take(ids)
+
+
+def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
+    """Put all rows in, the row with id i as FAISS's id i, also if it was removed."""
+    trained = time.perf_counter()
+    rows = ADDED_ROWS if math.isinf(seconds) else max(FIRST_ROWS, store.size // 64)
+    for block in store.blocks(rows):
+        index.add(store.rows(block))
+        filling = (time.perf_counter() - trained) * store.size / block.stop
+        expected = trained - start + filling
+        if expected > seconds and block.stop < store.size:
+            raise TooSlowError(f"building it would take about {expected:.0f} s, {seconds:.0f} s are left to build in")
+
+
+def _add(index: Any, store: Store, start: int) -> None:
+    """Put what was added to the store since it had `start` rows into the index."""
+    with _threads(count_threads()):
+        for block in store.blocks(ADDED_ROWS, start):
+            index.add(store.rows(block))
+
+
+def _read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
+    try:
+        index = faiss.deserialize_index(data)
+    except RuntimeError as error:
+        raise ValueError(f"the saved index {recipe!r} cannot be read: {error}") from error
+    if index.d != store.dim or not 0 < index.ntotal <= store.size or not index.is_trained:
+        raise ValueError(
+            f"the saved index {recipe!r} holds {index.ntotal} vectors of {index.d} dimensions, "
+            f"the table {store.size} of {store.dim}"
+        )
+    return index
+
+
+def _skip(index: Any, removed: Ids, store: Store) -> Any:
+    """What makes FAISS leave out removed rows, or None if this kind of index cannot."""
+    bits = np.packbits(~np.isin(np.arange(store.size), removed), bitorder="little")
+    selector = faiss.IDSelectorBitmap(bits)
+    try:
+        index.search(store.take(store.ids[:1]), 1, params=_search_params(index, 1, 1, selector))
+    except RuntimeError:
+        return None
+    return selector
+
+
+@contextmanager
+def _threads(n: int) -> Iterator[None]:
+    """FAISS with n threads, in this thread only."""
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(n)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def _inverted_file(index: Any) -> Any:
@@ -100,23 +326,28 @@ def _inverted_file(index: Any) -> Any:
     return faiss.try_extract_index_ivf(index)
 
 
-def _search_params(index: Any, nprobe: int, ef_search: int) -> tuple[Any, bool]:
-    """FAISS parameters for one call, so that the index itself never changes; and whether there is nothing wider."""
+def _innermost(index: Any) -> Any:
+    """The index that searches, inside those that transform vectors or re-rank results."""
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
-        inner, widest = _search_params(index.index, nprobe, ef_search)
-        return faiss.SearchParametersPreTransform(index_params=inner), widest
+        return _innermost(index.index)
     if isinstance(index, faiss.IndexRefine):
-        inner, widest = _search_params(index.base_index, nprobe, ef_search)
-        return faiss.IndexRefineSearchParameters(k_factor=index.k_factor, base_index_params=inner), widest
+        return _innermost(index.base_index)
+    return index
+
+
+def _search_params(index: Any, nprobe: int, ef_search: int, selector: Any) -> Any:
+    """FAISS parameters for one call, so that the index itself never changes."""
+    index = faiss.downcast_index(index)
+    only = {} if selector is None else {"sel": selector}
+    if isinstance(index, faiss.IndexPreTransform):
+        inner = _search_params(index.index, nprobe, ef_search, selector)
+        return faiss.SearchParametersPreTransform(index_params=inner)
+    if isinstance(index, faiss.IndexRefine):
+        inner = _search_params(index.base_index, nprobe, ef_search, selector)
+        return faiss.IndexRefineSearchParameters(k_factor=index.k_factor, base_index_params=inner)
     if isinstance(index, faiss.IndexIVF):
-        return faiss.SearchParametersIVF(nprobe=nprobe), nprobe >= index.nlist
+        return faiss.SearchParametersIVF(nprobe=nprobe, **only)
     if isinstance(index, faiss.IndexHNSW):
-        return faiss.SearchParametersHNSW(efSearch=ef_search), ef_search >= index.ntotal
-    return None, True
-
-
-def _is_short(ids: Ids) -> npt.NDArray[np.bool_]:
-    """Rows (batch,) that hold padding (-1) or an id twice."""
-    ordered = np.sort(ids, axis=1)
-    return (ordered[:, 0] < 0) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        return faiss.SearchParametersHNSW(efSearch=ef_search, **only)
+    return faiss.SearchParameters(**only) if only else None

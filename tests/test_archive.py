@@ -10,8 +10,8 @@ import zipfile
 
 import pytest
 
-from wolpertinger.agent import archive
-from wolpertinger.agent.archive import CheckpointError
+from wolpertinger import archive
+from wolpertinger.archive import CheckpointError
 
 FILES = {"one.json": b'{"a": 1}', "two.safetensors": bytes(range(64))}
 

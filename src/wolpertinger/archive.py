@@ -8,6 +8,7 @@ import pathlib
 import secrets
 import struct
 import zipfile
+from collections.abc import Mapping
 from typing import Any, BinaryIO, cast
 
 MANIFEST = "manifest.json"
@@ -18,13 +19,14 @@ LARGEST_MANIFEST = 1 << 20  # bytes; read before anything in the file is trusted
 DAMAGE = (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OverflowError, OSError, struct.error)
 
 Target = str | pathlib.Path | io.BufferedIOBase
+Buffer = bytes | memoryview
 
 
 class CheckpointError(ValueError):
     """A file is not, or no longer, what was saved; the message says why."""
 
 
-def write(target: Target, kind: str, files: dict[str, bytes]) -> None:
+def write(target: Target, kind: str, files: Mapping[str, Buffer]) -> None:
     """Write `files` as an archive of this kind. A path is replaced in one step, after the bytes are on the disk."""
     if not isinstance(target, str | pathlib.Path):
         _write_zip(cast(BinaryIO, target), kind, files)
@@ -47,7 +49,7 @@ def write(target: Target, kind: str, files: dict[str, bytes]) -> None:
     _sync_folder(path.parent)
 
 
-def _write_zip(file: BinaryIO, kind: str, files: dict[str, bytes]) -> None:
+def _write_zip(file: BinaryIO, kind: str, files: Mapping[str, Buffer]) -> None:
     listed = {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()}
     manifest = json.dumps({"kind": kind, "version": VERSION, "files": listed}, indent=1)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

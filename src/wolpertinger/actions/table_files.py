@@ -1,0 +1,89 @@
+"""An action table as files, on its own or inside an agent's: vectors, what was removed, the built index, its tuning."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from wolpertinger.archive import Buffer, CheckpointError
+from wolpertinger.index import PromisedIndex, Store
+from wolpertinger.index.faiss import FaissIndex
+
+if TYPE_CHECKING:
+    from wolpertinger.actions.table import ActionTable
+
+CONFIG, VECTORS, REMOVED, INDEX = "table.json", "vectors.safetensors", "removed.safetensors", "index-{}.faiss"
+
+
+def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buffer]:
+    """The table's files by name; without the vectors, their fingerprint still says what they must be."""
+    if unknown := set(exclude) - {"vectors"}:
+        raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude takes vectors")
+    index, store = table._index, table._store
+    promised = index if isinstance(index, PromisedIndex) else None
+    built = promised.built if promised else {index.recipe: index.to_bytes()} if isinstance(index, FaissIndex) else {}
+    config = {
+        "index": table.index,
+        "recall": table.recall,
+        "build_seconds": promised.build_seconds if promised else None,
+        "size": store.size,
+        "dim": store.dim,
+        "sha256": table.sha256,
+        "indexes": list(built),
+        "tuned": promised.state if promised else {},
+    }
+    files: dict[str, Buffer] = {CONFIG: json.dumps(config, indent=1).encode()}
+    if "vectors" not in exclude:
+        files[VECTORS] = safetensors.numpy.save({"vectors": np.ascontiguousarray(store.vectors())})
+    if len(store.removed):
+        files[REMOVED] = safetensors.numpy.save({"removed": store.removed})
+    files |= {INDEX.format(place): memoryview(data) for place, data in enumerate(built.values())}
+    return files
+
+
+def restore(cls: Any, files: Mapping[str, bytes], vectors: npt.ArrayLike | None) -> Any:
+    """The table that `describe` gave these files for."""
+    try:
+        config = json.loads(files[CONFIG])
+        store = Store(_vectors(files, vectors))
+        if (store.size, store.dim) != (config["size"], config["dim"]):
+            raise CheckpointError(
+                f"the vectors are {store.size} x {store.dim}, the table was saved with "
+                f"{config['size']} x {config['dim']}"
+            )
+        if REMOVED in files:
+            store.remove(safetensors.numpy.load(files[REMOVED])["removed"])
+        built = {
+            recipe: np.frombuffer(files[INDEX.format(place)], np.uint8)
+            for place, recipe in enumerate(config["indexes"])
+        }
+        table = _make(cls, store, config, built)
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, SafetensorError) as error:
+        raise CheckpointError(f"the action table in the file does not fit: {type(error).__name__}: {error}") from error
+    if vectors is not None and table.sha256 != config["sha256"]:  # those in the file have a checksum already
+        raise CheckpointError(
+            f"the given vectors have SHA-256 {table.sha256}, the table was saved with {config['sha256']}"
+        )
+    return table
+
+
+def _make(cls: Any, store: Store, config: dict[str, Any], built: dict[str, npt.NDArray[np.uint8]]) -> Any:
+    options = {} if config["build_seconds"] is None else {"build_seconds": config["build_seconds"]}
+    table = cls(store, index=config["index"], recall=config["recall"], _built=built, **options)
+    if isinstance(table._index, PromisedIndex):
+        table._index.state = config["tuned"]
+    return table
+
+
+def _vectors(files: Mapping[str, bytes], given: npt.ArrayLike | None) -> npt.ArrayLike:
+    if given is not None:
+        return given
+    if VECTORS not in files:
+        raise CheckpointError("the file holds no vectors: give vectors= to load, those that the table was saved with")
+    return safetensors.numpy.load(files[VECTORS])["vectors"]

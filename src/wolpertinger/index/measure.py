@@ -1,0 +1,65 @@
+"""What a lookup is worth: recall against the exact answer, and seconds a query."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_queries
+from wolpertinger.index.store import Store, as_store
+
+ROUNDING = 1e-5  # relative, of squared distances in float32
+
+Recalls = npt.NDArray[np.float64]
+
+
+def recall(vectors: npt.ArrayLike | Store, queries: npt.ArrayLike, found: Ids, exact: Ids) -> Recalls:
+    """Share (batch,) of each query's k nearest that were found, by distance: any row as near as the k-th counts.
+
+    `found` (batch, any) and `exact` (batch, k) hold ids; -1 stands for none.
+    """
+    return recall_by_width(vectors, queries, found, exact)[:, -1]
+
+
+def recall_by_width(vectors: npt.ArrayLike | Store, queries: npt.ArrayLike, found: Ids, exact: Ids) -> Recalls:
+    """Recall (batch, width) of the first 1, 2, ..., width of each query's found ids, in the order they came."""
+    store = as_store(vectors)
+    points = check_queries(queries, store.dim)
+    k = exact.shape[1]
+    shares = np.empty(found.shape)
+    for row, point in enumerate(points):
+        limit = squared_distances(store, point, exact[row]).max() * (1 + ROUNDING)
+        there = found[row] >= 0
+        near = there & (squared_distances(store, point, np.where(there, found[row], 0)) <= limit)
+        # A row that came twice was found once.
+        distinct = np.zeros(len(near), np.bool_)
+        distinct[np.unique(found[row], return_index=True)[1]] = True
+        shares[row] = np.minimum(1.0, np.cumsum(near & distinct) / k)
+    return shares
+
+
+def squared_distances(store: Store, point: Vectors, ids: Ids) -> Vectors:
+    """|x[ids[j]] - point|^2 (ids,) in float32, from differences."""
+    distances = np.empty(len(ids), np.float32)
+    step = max(1, CHUNK_BYTES // (4 * store.dim))
+    for start in range(0, len(ids), step):
+        difference = store.take(ids[start : start + step])
+        difference -= point
+        with np.errstate(over="ignore"):
+            distances[start : start + step] = np.einsum("kd,kd->k", difference, difference)
+    return distances
+
+
+def seconds_per_query(search: Callable[[Vectors], Ids], queries: Vectors, batch: int, repeats: int = 3) -> float:
+    """Median over repeats, each with a batch of other queries as far as there are."""
+    batch = min(batch, len(queries))
+    taken = []
+    for repeat in range(repeats):
+        start = repeat * batch % max(1, len(queries) - batch + 1)
+        points = queries[start : start + batch]
+        begin = time.perf_counter()
+        search(points)
+        taken.append((time.perf_counter() - begin) / batch)
+    return statistics.median(taken)

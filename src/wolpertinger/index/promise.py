@@ -1,0 +1,224 @@
+"""An index that keeps a promised recall while the queries move."""
+
+import logging
+import math
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wolpertinger.index.base import Ids, Vectors, check_k, check_queries
+from wolpertinger.index.exact import ExactIndex
+from wolpertinger.index.faiss import Effort, FaissIndex
+from wolpertinger.index.measure import recall
+from wolpertinger.index.store import Store, as_store
+from wolpertinger.index.tune import BUILD_SECONDS, CONFIDENCE, EXACT_BELOW, Tuner, Tuning, check_recall
+
+RECENT = 2_048  # queries that are remembered, for the next tuning
+CHECKED_SHARE = 0.02  # of the time of all lookups, to spend on checking some of them
+WINDOW, LEAST_CHECKED = 256, 32  # checks that recall is averaged over, and that it takes to judge
+
+logger = logging.getLogger("wolpertinger")
+
+
+@dataclass(frozen=True)
+class Health:
+    """How a promised lookup is doing, for one k."""
+
+    k: int
+    promise: float
+    recall: float | None
+    """Measured on the last checked lookups; 1 for the exact scan, None before the first check."""
+    checked: int
+    """Lookups that were checked, in all."""
+    tunings: int
+    """How often it was tuned."""
+    index: str
+    """Recipe and setting in use."""
+
+
+@dataclass
+class _State:
+    """Of one k."""
+
+    index: ExactIndex | FaissIndex
+    recipe: str
+    every: float
+    """Queries from one check to the next."""
+    countdown: float
+    window: deque[float]
+    seen: int = 0
+    checked: int = 0
+    tunings: int = 1
+    live: bool = False
+    """Whether it was tuned on queries that were really asked."""
+
+    def to_json(self) -> dict[str, Any]:
+        effort = vars(self.index.effort) if isinstance(self.index, FaissIndex) else {}
+        counts = {"checked": self.checked, "tunings": self.tunings, "live": self.live}
+        return {"recipe": self.recipe, "effort": effort, "every": self.every, **counts}
+
+    @classmethod
+    def from_json(cls, index: ExactIndex | FaissIndex, values: dict[str, Any]) -> "_State":
+        every = float(values["every"])
+        counts = {name: values[name] for name in ("checked", "tunings", "live")}
+        return cls(index, values["recipe"], every, every, deque(maxlen=WINDOW), **counts)
+
+
+class PromisedIndex:
+    """Nearest neighbours at a promised recall, by the fastest index that keeps it.
+
+    It tunes itself at the first search for a k, and again once it knows what is really asked. A few lookups are checked
+    against the exact answer; when their recall falls below the promise it tunes itself anew, and a warning says so.
+    """
+
+    def __init__(
+        self,
+        vectors: npt.ArrayLike | Store,
+        promise: float | str,
+        *,
+        recipe: str | None = None,
+        build_seconds: float = BUILD_SECONDS,
+        built: Mapping[str, npt.NDArray[np.uint8]] | None = None,
+    ) -> None:
+        self.promise = check_recall(promise)
+        self.store = as_store(vectors)
+        self.recipe = recipe
+        self._tuner = Tuner(self.store, build_seconds=build_seconds, recipes=None if recipe is None else [recipe])
+        for name, data in (built or {}).items():
+            self._tuner.adopt(FaissIndex(self.store, name, built=data))
+        if recipe is not None and recipe not in self._tuner.built:
+            self._tuner.adopt(FaissIndex(self.store, recipe))  # or an error now, not at the first search
+        self._states: dict[int, _State] = {}
+        self._recent = np.empty((0, self.store.dim), np.float32)
+        self._rng = np.random.default_rng(0)
+        self._lock = threading.RLock()
+        self.tunings: dict[int, Tuning] = {}
+        """The last tuning for each k, with all that was tried."""
+
+    @property
+    def n(self) -> int:
+        """Rows that are there."""
+        return self.store.n
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a row."""
+        return self.store.dim
+
+    @property
+    def build_seconds(self) -> float:
+        """The most time to spend on building in one tuning."""
+        return self._tuner.build_seconds
+
+    def search(self, queries: npt.ArrayLike, k: int) -> Ids:
+        """Ids (batch, k) of rows near each query (batch, dim), sorted by L2 distance, ties by id."""
+        k = check_k(k, self.n)
+        points = check_queries(queries, self.dim)
+        if not len(points):
+            return np.empty((0, k), np.int64)
+        with self._lock:
+            self._recent = np.concatenate([self._recent, points])[-RECENT:]
+            if k not in self._states:
+                self._tune(k)
+            state = self._states[k]
+        found = state.index.search(points, k)
+        with self._lock:
+            self._watch(k, state, points, found)
+        return found
+
+    def tune(self, queries: npt.ArrayLike, k: int) -> Tuning:
+        """Tune for k on these queries now, not on what was asked."""
+        with self._lock:
+            self._recent = check_queries(queries, self.dim)[-RECENT:]
+            self._tune(check_k(k, self.n), live=True)
+            return self.tunings[k]
+
+    def health(self) -> list[Health]:
+        """One for each k that was searched for."""
+        return [
+            Health(
+                k=k,
+                promise=self.promise,
+                recall=1.0 if state.recipe == "exact" else (float(np.mean(state.window)) if state.window else None),
+                checked=state.checked,
+                tunings=state.tunings,
+                index=_describe(state),
+            )
+            for k, state in self._states.items()
+        ]
+
+    def _watch(self, k: int, state: _State, points: Vectors, found: Ids) -> None:
+        """Check one of these lookups now and then; tune anew when it is time to."""
+        if state.recipe == "exact":
+            return
+        state.seen += len(points)
+        state.countdown -= len(points)
+        if state.countdown <= 0:
+            state.countdown = state.every
+            row = slice(at := int(self._rng.integers(len(points))), at + 1)
+            exact = self._tuner.exact.search(points[row], k)
+            state.window.append(float(recall(self.store, points[row], found[row], exact)[0]))
+            state.checked += 1
+        if not state.live and state.seen >= RECENT:
+            self._tune(k, live=True, build=False)
+        elif len(state.window) >= LEAST_CHECKED and self._falls_short(state):
+            self._tune(k, live=True, fell_to=float(np.mean(state.window)))
+
+    def _falls_short(self, state: _State) -> bool:
+        error = float(np.std(state.window)) / math.sqrt(len(state.window))
+        return float(np.mean(state.window)) + CONFIDENCE * error < self.promise
+
+    def _tune(self, k: int, *, live: bool = False, build: bool = True, fell_to: float | None = None) -> None:
+        before = self._states.get(k)
+        if self.n < EXACT_BELOW:
+            state = _State(self._tuner.exact, "exact", 0.0, 0.0, deque(maxlen=WINDOW))
+        else:
+            queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
+            tuning = self._tuner.tune(queries, k=k, recall=self.promise, build=build)
+            self.tunings[k] = tuning
+            every = tuning.trials[0].seconds / (CHECKED_SHARE * tuning.chosen.seconds)
+            state = _State(tuning.index, tuning.recipe, every, every, deque(maxlen=WINDOW), live=live)  # type: ignore[arg-type]
+        if before is not None:
+            state.checked, state.tunings = before.checked, before.tunings + 1
+        self._states[k] = state
+        if fell_to is not None and before is not None:
+            logger.warning(
+                "lookup: recall at k=%d fell to %.3f, %.3g was promised; tuned again on the last %d queries: %s -> %s",
+                *(k, fell_to, self.promise, len(self._recent), _describe(before), _describe(state)),
+            )
+
+    @property
+    def built(self) -> dict[str, npt.NDArray[np.uint8]]:
+        """The FAISS indexes in use by recipe, as bytes that the constructor takes."""
+        used = {state.recipe for state in self._states.values()} - {"exact"}
+        return {recipe: self._tuner.built[recipe].to_bytes() for recipe in sorted(used)}
+
+    @property
+    def state(self) -> dict[str, dict[str, Any]]:
+        """What is used for each k, in JSON's terms; set it to go on with what another index had found."""
+        return {str(k): state.to_json() for k, state in self._states.items()}
+
+    @state.setter
+    def state(self, saved: dict[str, dict[str, Any]]) -> None:
+        for k, values in saved.items():
+            recipe, effort = values["recipe"], Effort(**values["effort"])
+            index = self._tuner.exact if recipe == "exact" else self._tuner.built[recipe].with_effort(effort)
+            self._states[check_k(int(k), self.n)] = _State.from_json(index, values)
+
+
+def likely_queries(store: Store, count: int, seed: int = 0) -> Vectors:
+    """What an exploring actor may send: rows with noise of half each dimension's spread, within the table's box."""
+    rng = np.random.default_rng(seed)
+    rows = store.take(rng.choice(store.ids, count))
+    noisy = rows + 0.5 * rows.std(axis=0) * rng.standard_normal(rows.shape, dtype=np.float32)
+    return np.clip(noisy, rows.min(axis=0), rows.max(axis=0)).astype(np.float32)
+
+
+def _describe(state: _State) -> str:
+    setting = str(state.index.effort) if isinstance(state.index, FaissIndex) else ""
+    return f"{state.recipe} ({setting})" if setting else state.recipe

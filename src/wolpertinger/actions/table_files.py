@@ -41,7 +41,7 @@ def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buf
         files[VECTORS] = safetensors.numpy.save({"vectors": np.ascontiguousarray(store.vectors())})
     if len(store.removed):
         files[REMOVED] = safetensors.numpy.save({"removed": store.removed})
-    files |= {INDEX.format(place): memoryview(data) for place, data in enumerate(built.values())}
+    files |= {INDEX.format(place): data.data for place, data in enumerate(built.values())}
     return files
 
 

@@ -227,7 +227,7 @@ def _squared_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:
 
 
 def _build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) -> Any:
-    """A trained and filled FAISS index, or TooSlowError as soon as it is clear that it would take longer than `seconds`."""
+    """A trained and filled FAISS index, or TooSlowError as soon as it is clear that `seconds` are not enough."""
     start = time.perf_counter()
     try:
         index = faiss.index_factory(store.dim, recipe, faiss.METRIC_L2)

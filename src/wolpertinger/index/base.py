@@ -61,6 +61,8 @@ def _convert(table: npt.NDArray[Any]) -> Vectors:
 
 def check_finite(table: npt.NDArray[Any], name: str) -> None:
     """Raise a ValueError that lists the rows of a 2-D `table` with NaN or inf in them, if there are any."""
+    if table.nbytes <= CHUNK_BYTES and np.isfinite(table).all():
+        return
     bad = [rows.start + np.flatnonzero(~np.isfinite(table[rows]).all(axis=1)) for rows in chunks(*_row_bytes(table))]
     offending = np.concatenate(bad)
     if len(offending):

@@ -26,6 +26,7 @@ LEAST_QUERIES = 8  # a thread: below, handing over costs more than it gains
 TRAINING_ROWS = 64  # for each list of an inverted file; FAISS's own 256 find no better lists in 4 times the time
 TRAINING_ROUNDS = 10  # of k-means
 LEAST_TRAINING_ROWS = 1 << 16
+NONE = np.uint64(2**64 - 1)  # the key of no row, which sorts behind all others
 ADDED_ROWS = 1 << 20  # at a time
 FIRST_ROWS = 1 << 12  # after which the time of building is foreseen
 
@@ -70,6 +71,7 @@ class FaissIndex:
         self._store = as_store(vectors)
         self.recipe = recipe
         self.effort = effort or Effort()
+        self._params: dict[tuple[int, Effort], Any] = {}  # FAISS's, made once
         if built is None:
             self._faiss = _build(self._store, recipe, build_seconds, centroids)
         else:
@@ -89,14 +91,14 @@ class FaissIndex:
         """Numbers in a row."""
         return self._store.dim
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """ "IVF", "HNSW" or "flat": what of an effort counts."""
         if _inverted_file(self._faiss) is not None:
             return "IVF"
         return "HNSW" if isinstance(_innermost(self._faiss), faiss.IndexHNSW) else "flat"
 
-    @property
+    @cached_property
     def lists(self) -> int:
         """Of the inverted file; 1 if there is none."""
         return getattr(_inverted_file(self._faiss), "nlist", 1)
@@ -121,8 +123,7 @@ class FaissIndex:
     def with_effort(self, effort: Effort) -> "FaissIndex":
         """The same index, searched with another effort; nothing is built or copied."""
         twin = object.__new__(FaissIndex)
-        twin.__dict__.update(self.__dict__)
-        twin.effort = effort
+        twin.__dict__.update(self.__dict__, effort=effort, _params={})
         return twin
 
     def to_bytes(self) -> npt.NDArray[np.uint8]:
@@ -141,9 +142,11 @@ class FaissIndex:
     def candidates(self, points: Vectors, wanted: int, effort: Effort) -> Ids:
         """Ids (batch, wanted) by FAISS's own distances, nearest first, -1 where it found fewer."""
         self._catch_up()
-        params = _search_params(self._faiss, *self._breadth(wanted, effort), self._selector)
+        if (wanted, effort) not in self._params:
+            breadth = self._breadth(wanted, effort)
+            self._params[wanted, effort] = _search_params(self._faiss, *breadth, self._selector)
         with _threads(1):
-            return self._faiss.search(points, wanted, params=params)[1]
+            return self._faiss.search(points, wanted, params=self._params[wanted, effort])[1]
 
     def _search(self, points: Vectors, k: int) -> Ids:
         found, short = self._attempt(points, k, self.effort)
@@ -187,6 +190,7 @@ class FaissIndex:
         removed = self._store.removed
         self._selector = _skip(self._faiss, removed, self._store) if len(removed) else None
         self._unskipped = 0 if self._selector is not None else len(removed)
+        self._params = {}
         self._version = self._store.version
 
 
@@ -203,18 +207,20 @@ def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, n
         rows = slice(start, min(len(points), start + step))
         found = candidates[rows]
         there = store.holds(found)
-        found = np.where(there, found, 0)
+        if not (full := there.all()):
+            found = np.where(there, found, 0)
         distances = _squared_distances(store, points[rows], found)
         keys = distances.view(np.uint32).astype(np.uint64)
         keys <<= np.uint64(32)
         keys |= found.view(np.uint64)
-        keys[~(there & np.isfinite(distances))] = np.uint64(2**64 - 1)
+        if not (full and distances.max() < np.inf):  # nor NaN
+            keys[~(there & np.isfinite(distances))] = NONE
         if k < width:
             keys = np.partition(keys, k - 1, axis=1)[:, :k]
         keys.sort(axis=1)
         ids[rows] = (keys & np.uint64(2**32 - 1)).view(np.int64)
         # Equal ids have equal distances, so they stand side by side.
-        short[rows] = (keys[:, -1] == np.uint64(2**64 - 1)) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
+        short[rows] = (keys[:, -1] == NONE) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
     return ids, short
 
 
@@ -261,10 +267,10 @@ def _build(store: Store, recipe: str, seconds: float, centroids: Vectors | None)
 
 def _sample(store: Store, rows: int) -> Vectors:
     """Rows to train on: a part of a large table, always the same."""
-    ids = store.ids
-    if len(ids) > rows:
-        ids = np.sort(np.random.default_rng(0).choice(ids, rows, replace=False))
-    return store.take(ids)
+    if store.n <= rows:
+        return store.take(store.ids)
+    places = np.sort(np.random.default_rng(0).choice(store.n, rows, replace=False, shuffle=False))
+    return store.take(places if store.n == store.size else store.ids[places])
 
 
 def _fill(index: Any, store: Store, start: float, seconds: float) -> None:

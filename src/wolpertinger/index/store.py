@@ -53,7 +53,7 @@ class Store:
 
     def holds(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Which of these ids are there; -1 and ids that were never given are not."""
-        given = (ids >= 0) & (ids < self._size)
+        given = ids.view(np.uint64) < np.uint64(self._size)  # -1 is a huge number then
         return given if self._there is None else given & self._there[np.where(given, ids, 0)]
 
     def take(self, ids: Ids) -> Vectors:

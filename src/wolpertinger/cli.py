@@ -123,9 +123,7 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
     run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
     run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
     run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
-    run.add_argument(
-        "--threads", type=_at_least(1), help="for networks and lookups (default: as torch decides)"
-    )
+    run.add_argument("--threads", type=_at_least(1), help="for networks and lookups (default: as torch decides)")
     parser.set_defaults(run=_train)
 
 

@@ -51,6 +51,12 @@ class Effort:
 class TooSlowError(RuntimeError):
     """Building would take longer than was allowed."""
 
+    def __init__(self, expected: float, allowed: float) -> None:
+        super().__init__(
+            f"building it would take about {expected:.0f} s, {max(0.0, allowed):.0f} s are left to build in"
+        )
+        self.expected = expected
+
 
 class FaissIndex:
     """k near rows of a store by any FAISS `index_factory` recipe, sorted by exact distance in float32, ties by id.
@@ -282,7 +288,7 @@ def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
         filling = (time.perf_counter() - trained) * store.size / block.stop
         expected = trained - start + filling
         if expected > seconds and block.stop < store.size:
-            raise TooSlowError(f"building it would take about {expected:.0f} s, {seconds:.0f} s are left to build in")
+            raise TooSlowError(expected, seconds)
 
 
 def _add(index: Any, store: Store, start: int) -> None:

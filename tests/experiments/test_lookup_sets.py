@@ -79,10 +79,10 @@ def test_a_file_of_the_wrong_kind_is_an_error(array, message, tmp_path):
 
 def test_a_file_that_is_no_array_is_an_error(tmp_path):
     (tmp_path / "mine.npy").write_text("1,2,3\n")
-    with pytest.raises(ValueError, match="mine.npy is no .npy file of numbers"):
+    with pytest.raises(ValueError, match=r"mine.npy is no .npy file of numbers"):
         from_file(tmp_path / "mine.npy")
     np.savez(tmp_path / "many.npz", a=np.zeros(2))
-    with pytest.raises(ValueError, match="many.npz is an archive of arrays"):
+    with pytest.raises(ValueError, match=r"many.npz is an archive of arrays"):
         from_file(tmp_path / "many.npz")
 
 

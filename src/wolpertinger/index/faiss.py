@@ -1,5 +1,7 @@
 """Approximate nearest neighbours by FAISS, completed so that k distinct neighbours always come back."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -69,6 +71,17 @@ class FaissIndex:
     @cached_property
     def _exact(self) -> ExactIndex:
         return ExactIndex(self._vectors)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let FAISS use so many threads for a while."""
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(count)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def _build(vectors: npt.NDArray[np.float32], recipe: str) -> Any:

@@ -5,7 +5,7 @@ queries that the table reports, ours is tuned on other ones: the comparison errs
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -83,8 +83,8 @@ def bench(
     targets = _check_targets(targets)
     vectors = chosen.vectors
     counts = sorted({resolve_k(k, len(vectors)) for k in ks})
-    rivals, listed = _build_all(contenders, vectors, say)
     tuner = _make_tuner(vectors, build_seconds)
+    rivals, listed = _build_all(contenders, vectors, say)
     exact = ExactIndex(vectors)
     cells, curves = [], []
     for k in counts:
@@ -185,7 +185,7 @@ def _climb(
             why = ""
             break
         if time.perf_counter() > ends:
-            why = f"stopped after {budget:g} s at {rival.effort} = {setting:,}"
+            why = f"stopped after {budget:g} s at {rival.effort} {setting:,}, recall {points[setting].recall:.3f}"
             break
     for target in targets:
         _refine(points, target, measure)
@@ -209,7 +209,7 @@ def _refine(points: Mapping[int, Point], target: float, measure: Callable[[int],
             low = middle
 
 
-def cheapest(points: Any, target: float) -> Point | None:
+def cheapest(points: Iterable[Point], target: float) -> Point | None:
     """The least effort that reaches the target."""
     reached = [point for point in points if point.recall >= target]
     return min(reached, key=lambda point: point.setting) if reached else None

@@ -29,7 +29,7 @@ class FakeTuner:
     def tune(self, queries, *, k, recall, batch):
         self.asked.append((len(queries), k, recall, batch))
         trials = [
-            Trial("exact", "", 1.0, 1e-4, 0.1, 80.0, True),
+            Trial("exact", "", np.float32(1.0), 1e-4, 0.1, 80.0, np.True_),
             Trial("IVF4,Flat", "nprobe 1", 0.5, 1e-5, 0.1, 88, False),
         ]
         return SimpleNamespace(index=ExactIndex(self.vectors), recipe="exact", trials=trials)
@@ -43,7 +43,6 @@ class FakeContender:
     effort: str = "care"
     note: str = "built by hand"
     most: int = 1_000
-    largest_k: int = 100
 
     def build(self, vectors):
         self.exact = ExactIndex(vectors)
@@ -56,13 +55,10 @@ class FakeContender:
         found[np.abs(queries[:, 0] * 1e4).astype(int) % 1_000 >= setting] = -1
         return found
 
-    def refusal(self, k):
-        return None if k <= self.largest_k else f"not asked: k = {k} is beyond {self.largest_k}"
-
 
 FAKES = {
     "good": Entry(FakeContender, "numpy", "numpy", is_flann=True),
-    "poor": Entry(lambda: FakeContender("poor", most=800, largest_k=10), "numpy", "numpy"),
+    "poor": Entry(lambda: FakeContender("poor", most=800), "numpy", "numpy"),
     "absent": Entry(FakeContender, "no_such_module", "no-such-package", is_flann=True),
 }
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from wolpertinger.experiments.contenders import CONTENDERS, LARGEST_GRAPH_K, STEP, Flann, ladder
+from wolpertinger.experiments.contenders import CONTENDERS, STEP, Flann, ladder
 from wolpertinger.index import ExactIndex
 from wolpertinger.index.measure import recall
 
@@ -83,13 +83,6 @@ def test_a_ladder_climbs_in_small_steps(first):
     assert steps[-1] == 10_000
     assert all(b <= max(a + 1, np.ceil(a * STEP)) for a, b in pairwise(steps) if a >= first)
     assert 39 in steps
-
-
-@pytest.mark.parametrize("name", ["hnswlib", "usearch"])
-def test_a_graph_is_not_asked_for_very_many(name):
-    made = CONTENDERS[name].make()
-    assert made.refusal(LARGEST_GRAPH_K) is None
-    assert "its beam would be at least k = 2,001 wide" in made.refusal(LARGEST_GRAPH_K + 1)
 
 
 def test_a_missing_library_names_its_package(monkeypatch):

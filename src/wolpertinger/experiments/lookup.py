@@ -78,7 +78,8 @@ def bench(
 ) -> Result:
     """Measure every contender and ours for every k (count or share) and recall target.
 
-    `budget` seconds go to each contender at each k; `build_seconds` bound what our tuner builds.
+    `budget` seconds go to each contender's climb at each k, and about as much again to the steps in between;
+    `build_seconds` bound what our tuner builds.
     """
     targets = _check_targets(targets)
     vectors = chosen.vectors
@@ -168,8 +169,6 @@ def _climb(
     rival: Contender, truth: Truth, targets: Sequence[float], budget: float, say: Callable[[str], None]
 ) -> tuple[list[Point], str]:
     """Settings up to the one that reaches the highest target, and why it ended; around each target in small steps."""
-    if refused := rival.refusal(truth.k):
-        return [], refused
     points: dict[int, Point] = {}
     ends = time.perf_counter() + budget
 
@@ -185,7 +184,7 @@ def _climb(
             why = ""
             break
         if time.perf_counter() > ends:
-            why = f"stopped after {budget:g} s at {rival.effort} {setting:,}, recall {points[setting].recall:.3f}"
+            why = f"stopped after {budget:g} s at {rival.effort} {setting:,}, recall {points[setting].recall:.4f}"
             break
     for target in targets:
         _refine(points, target, measure)
@@ -249,7 +248,7 @@ def _ours(tuner: Any, tuning_queries: Vectors, truth: Truth, target: float) -> t
     start = time.perf_counter()
     tuning = tuner.tune(tuning_queries, k=truth.k, recall=target, batch=BATCH)
     seconds = time.perf_counter() - start
-    trials = [trial if isinstance(trial, dict) else asdict(trial) for trial in tuning.trials]
+    trials = [_plain(asdict(trial)) for trial in tuning.trials]
     taken: dict[str, Any] = next((trial for trial in trials if trial["chosen"]), {})
 
     def search(queries: Vectors) -> Ids:
@@ -269,6 +268,11 @@ def _ours(tuner: Any, tuning_queries: Vectors, truth: Truth, target: float) -> t
         "trials": trials,
     }
     return ours, search
+
+
+def _plain(trial: dict[str, Any]) -> dict[str, Any]:
+    """Without NumPy's own numbers, which JSON does not know."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in trial.items()}
 
 
 def _batches(queries: Vectors) -> Iterator[Vectors]:

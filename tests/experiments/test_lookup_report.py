@@ -33,13 +33,27 @@ def test_the_ratios_are_to_the_best_flann_and_to_the_best_of_all():
         ({"flann_ms": 0.4}, "4.0 times FLANN a's speed, 5 wanted"),
         ({"flann_ms": 0.4, "n": 13_138}, "holds"),
         ({"flann_ms": 0.5}, "holds"),
-        ({"flann_ms": None}, "holds; no FLANN index reached the recall"),
-        ({"flann_ms": None, "other_ms": None}, "holds; no FLANN index reached the recall"),
+        ({"flann_ms": None}, "holds; no FLANN index reached the recall within 7.0 times our time"),
+        ({"flann_ms": None, "other_ms": None}, "holds; no FLANN index reached the recall within 7.0 times our time"),
         ({"ours_recall": 0.9, "flann_ms": 0.05}, "promise missed by 9.0 points (± 0.002); slower than FLANN a"),
     ],
 )
 def test_the_verdict_follows_from_the_numbers(numbers, expected):
     assert verdict(judged(**numbers)[1]) == expected
+
+
+def test_flann_stopped_too_early_decides_nothing():
+    _, cell = judged(flann_ms=None, below_ms=0.3)
+    assert cell["misses"] == ["undecided: FLANN was stopped below the recall at 3.0 times our time, 5 wanted"]
+    assert not judged(flann_ms=None, below_ms=0.3, n=1_000)[1]["misses"]
+
+
+def test_a_result_without_flann_says_so():
+    result = made_up_result()
+    (cell,) = result["cells"]
+    cell["contenders"] = {"other": cell["contenders"]["other"]}
+    cell |= judge(cell, result["contenders"], result["n"])
+    assert verdict(cell) == "holds; FLANN was not measured"
 
 
 def test_the_table_shows_every_contender_its_setting_and_what_is_missing():

@@ -143,9 +143,9 @@ def _count_queries(k: int) -> int:
 
 
 def _make_tuner(vectors: Vectors, build_seconds: float) -> Any:
-    from wolpertinger import index
+    from wolpertinger.index import Tuner  # type: ignore[attr-defined, unused-ignore]
 
-    return index.Tuner(vectors, build_seconds=build_seconds)  # type: ignore[attr-defined, unused-ignore]
+    return Tuner(vectors, build_seconds=build_seconds)
 
 
 def _build_all(
@@ -293,9 +293,11 @@ def _race(
     runners = {"ours": search}
     for name, (points, why) in climbed.items():
         point = cheapest(points, target)
-        rows[name] = {"effort": rivals[name].effort, **asdict(point)} if point else {"setting": None, "note": why}
-        if point:
-            runners[name] = _searcher(rivals[name], truth.k, point.setting)
+        if point is None:
+            rows[name] = {"setting": None, "note": why, "ms_below": points[-1].ms}  # it would need more than this
+            continue
+        rows[name] = {"effort": rivals[name].effort, **asdict(point)}
+        runners[name] = _searcher(rivals[name], truth.k, point.setting)
     for name, ms in _time_in_turn(runners, truth, seconds).items():
         (ours if name == "ours" else rows[name])["ms"] = ms
     return {"k": truth.k, "target": target, "queries": len(truth.queries), "ours": ours, "contenders": rows}

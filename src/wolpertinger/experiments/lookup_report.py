@@ -13,7 +13,8 @@ CAREFUL, WANTED = 0.99, 5.0  # ...at this recall, we want to be so many times qu
 def judge(cell: Mapping[str, Any], contenders: Mapping[str, Any], n: int) -> dict[str, Any]:
     """How many times quicker ours is than FLANN's best and than the best of all, and what it misses, from the numbers.
 
-    `cell` has ours and each contender at one k and target; the ratios are None where nobody reached the target.
+    `cell` has ours and each contender at one k and target; the ratios are None where nobody reached the target, and
+    `times_flann_at_least` then says what FLANN's quickest unsuccessful attempt took.
     """
     ours, target = cell["ours"], cell["target"]
     reached = {name: row["ms"] for name, row in cell["contenders"].items() if row["setting"] is not None}
@@ -24,16 +25,29 @@ def judge(cell: Mapping[str, Any], contenders: Mapping[str, Any], n: int) -> dic
     )
     times_flann = flann[best_flann] / ours["ms"] if best_flann else None
     times_best = reached[best] / ours["ms"] if best else None
+    # Where FLANN was stopped below the target, the last setting it tried is still a bound.
+    tried = [
+        row["ms_below"]
+        for name, row in cell["contenders"].items()
+        if contenders[name]["is_flann"] and "ms_below" in row
+    ]
+    at_least = min(tried) / ours["ms"] if tried and best_flann is None else None
+    wanted = WANTED if target >= CAREFUL and n >= LARGE else 1.0
     misses = []
     if ours["recall"] < target - SLACK:
         misses.append(f"promise missed by {100 * (target - ours['recall']):.1f} points ({_error(ours)})")
     if times_flann is not None and times_flann < 1:
         misses.append(f"slower than {best_flann}")
-    elif times_flann is not None and target >= CAREFUL and n >= LARGE and times_flann < WANTED:
+    elif times_flann is not None and times_flann < wanted:
         misses.append(f"{times_flann:.1f} times {best_flann}'s speed, {WANTED:g} wanted")
+    if at_least is not None and at_least < wanted:
+        misses.append(
+            f"undecided: FLANN was stopped below the recall at {at_least:.1f} times our time, {wanted:g} wanted"
+        )
     return {
         "best_flann": best_flann,
         "times_flann": times_flann,
+        "times_flann_at_least": at_least,
         "best": best,
         "times_best": times_best,
         "promise_held": ours["recall"] >= target - SLACK,
@@ -44,8 +58,11 @@ def judge(cell: Mapping[str, Any], contenders: Mapping[str, Any], n: int) -> dic
 def verdict(cell: Mapping[str, Any]) -> str:
     """The cell in one line: what it misses, or that it holds."""
     remarks = list(cell["misses"]) or ["holds"]
-    if cell["best_flann"] is None:
-        remarks.append("no FLANN index reached the recall")
+    at_least = cell["times_flann_at_least"]
+    if at_least is not None and not cell["misses"]:
+        remarks.append(f"no FLANN index reached the recall within {at_least:.1f} times our time")
+    elif at_least is None and cell["best_flann"] is None:
+        remarks.append("FLANN was not measured")
     return "; ".join(remarks)
 
 

@@ -2,7 +2,7 @@
 
 import importlib
 
-BENCHMARKS = ("recommender_env", "control")
+BENCHMARKS = ("recommender_env", "control", "lookup")
 
 
 def main() -> None:

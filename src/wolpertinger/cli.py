@@ -1,9 +1,9 @@
-"""The command line: `wolpertinger train recommender`, `wolpertinger evaluate RUN`, `wolpertinger watch RUN`."""
+"""The command line: `wolpertinger train recommender`, `wolpertinger evaluate RUN`, `wolpertinger watch RUN`, ..."""
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from rich.table import Table
 from stable_baselines3.common.utils import get_device
 
 from wolpertinger.agent import CheckpointError
+from wolpertinger.cli_index import add_index
+from wolpertinger.cli_options import at_least, number, with_example
 from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
 from wolpertinger.experiments.presets import TASKS, TaskPreset
 from wolpertinger.experiments.scores import share_of
@@ -52,20 +54,21 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     training = commands.add_parser(
-        "train", help="train an agent on a task, into a run folder", **_with_example(TRAIN_EXAMPLE)
+        "train", help="train an agent on a task, into a run folder", **with_example(TRAIN_EXAMPLE)
     )
     tasks = training.add_subparsers(dest="task", required=True, metavar="TASK")
     for name, task in TASKS.items():
-        _add_task(tasks.add_parser(name, help=f"{task.env_id}", **_with_example(TRAIN_EXAMPLE)), task)
+        _add_task(tasks.add_parser(name, help=f"{task.env_id}", **with_example(TRAIN_EXAMPLE)), task)
 
-    evaluating = commands.add_parser("evaluate", help="score a run's agent", **_with_example(EVALUATE_EXAMPLE))
+    evaluating = commands.add_parser("evaluate", help="score a run's agent", **with_example(EVALUATE_EXAMPLE))
     _add_run(evaluating)
     evaluating.add_argument(
-        "--episodes", type=_at_least(1), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
+        "--episodes", type=at_least(1), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
     )
     evaluating.add_argument("--json", action="store_true", help="print the numbers as JSON")
     evaluating.set_defaults(run=_evaluate)
-    _add_watch(commands.add_parser("watch", help="film a run's agent at work", **_with_example(WATCH_EXAMPLE)))
+    _add_watch(commands.add_parser("watch", help="film a run's agent at work", **with_example(WATCH_EXAMPLE)))
+    add_index(commands)
     return parser
 
 
@@ -79,16 +82,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_watch(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     parser.add_argument("--out", type=Path, help="the film, .mp4 or .gif (default: RUN/watch.mp4)")
-    parser.add_argument("--episodes", type=_at_least(1), default=1, help="(default: %(default)s)")
-    parser.add_argument("--seed", type=_at_least(0), default=0, help="of the first episode (default: %(default)s)")
+    parser.add_argument("--episodes", type=at_least(1), default=1, help="(default: %(default)s)")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of the first episode (default: %(default)s)")
     parser.add_argument("--fps", type=float, help="pictures a second (default: the environment's own)")
-    parser.add_argument("--every", type=_at_least(1), default=1, help="keep one picture of so many (default: all)")
+    parser.add_argument("--every", type=at_least(1), default=1, help="keep one picture of so many (default: all)")
     parser.add_argument("--human", action="store_true", help="play in a window, and write nothing")
     parser.set_defaults(run=_watch)
-
-
-def _with_example(example: str) -> dict[str, Any]:
-    return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
 
 
 def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
@@ -104,7 +103,7 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
         )
     agent = parser.add_argument_group("the agent")
     agent.add_argument(
-        "--k", type=_number, help=f"candidates: a count, or a share of A with a point (default: {task.k})"
+        "--k", type=number, help=f"candidates: a count, or a share of A with a point (default: {task.k})"
     )
     agent.add_argument(
         "--preset",
@@ -117,23 +116,14 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
         help="any other setting of the agent, in JSON; nested ones with a point: exploration.epsilon=0.5",
     )  # fmt: skip
     run = parser.add_argument_group("the run")
-    run.add_argument("--steps", type=_at_least(1), help=f"transitions (default: {task.steps:,})")
-    run.add_argument("--envs", type=_at_least(1), help=f"environments stepped together (default: {task.n_envs})")
+    run.add_argument("--steps", type=at_least(1), help=f"transitions (default: {task.steps:,})")
+    run.add_argument("--envs", type=at_least(1), help=f"environments stepped together (default: {task.n_envs})")
     run.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
     run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
     run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
     run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
-    run.add_argument("--threads", type=_at_least(1), help="for networks and lookups (default: as torch decides)")
+    run.add_argument("--threads", type=at_least(1), help="for networks and lookups (default: as torch decides)")
     parser.set_defaults(run=_train)
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    def integer(text: str) -> int:
-        if int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is too few: give at least {least}")
-        return int(text)
-
-    return integer
 
 
 def _device(text: str) -> str:
@@ -142,10 +132,6 @@ def _device(text: str) -> str:
     except RuntimeError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no device here: {str(error).splitlines()[0]}") from error
     return text
-
-
-def _number(text: str) -> int | float:
-    return float(text) if "." in text or "e" in text.lower() else int(text)
 
 
 def _change(text: str) -> tuple[list[str], Any]:

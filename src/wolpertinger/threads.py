@@ -6,8 +6,9 @@ each of them.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TypeVar
 
@@ -24,6 +25,17 @@ def set_threads(n: int) -> None:
     if n < 1:
         raise ValueError(f"threads={n}: give at least 1")
     torch.set_num_threads(n)
+
+
+@contextmanager
+def using_threads(n: int) -> Iterator[None]:
+    """`set_threads(n)` for a while."""
+    before = count_threads()
+    set_threads(n)
+    try:
+        yield
+    finally:
+        set_threads(before)
 
 
 def count_threads() -> int:

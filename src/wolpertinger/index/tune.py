@@ -106,21 +106,26 @@ class Tuner:
         points = _sample(check_queries(queries, self.store.dim), k)
         if not len(points):
             raise ValueError("queries are empty: give at least one to tune on")
+        built, skipped = self.build(k) if build else (self._built, {})
         task = _Task(self.store, points, k, promise, batch, self.exact, self._answer(points, k))
+        for recipe in self._candidates(k) if promise < 1 else ():  # only a scan finds all, whatever is asked
+            if recipe in built:
+                task.explore(recipe, built[recipe])
+        return task.result(skipped)
+
+    def build(self, k: int) -> tuple[dict[str, "_Built"], dict[str, str]]:
+        """Build what is worth a try for k within `build_seconds`: all that is built by now, and why the rest is not."""
         skipped: dict[str, str] = {}
-        left = self.build_seconds if build else 0.0
-        for recipe in self._candidates(k, promise):
+        left = self.build_seconds
+        for recipe in self._candidates(k):
             start = time.perf_counter()
             try:
-                built = self._build(recipe, left)
+                self._build(recipe, left)
             except (TooSlowError, ValueError) as error:
                 skipped[recipe] = str(error)
                 self._expected[recipe] = getattr(error, "expected", math.inf)
-                left -= time.perf_counter() - start
-                continue
             left -= time.perf_counter() - start
-            task.explore(recipe, built)
-        return task.result(skipped)
+        return self._built, skipped
 
     def _answer(self, points: Vectors, k: int) -> Ids:
         """The exact answer; several promises for the same queries need it once."""
@@ -138,23 +143,20 @@ class Tuner:
         """What there is, by recipe."""
         return {recipe: built.index for recipe, built in self._built.items()}
 
-    def _candidates(self, k: int, promise: float) -> list[str]:
-        if promise >= 1:  # only a scan finds all, whatever is asked
-            return []
+    def _candidates(self, k: int) -> list[str]:
         return recipes_for(self.store.n, self.store.dim, k) if self._recipes is None else self._recipes
 
-    def _build(self, recipe: str, seconds: float) -> _Built:
-        if recipe not in self._built:
-            expected = self._expected.get(recipe, 0.0)
-            if seconds <= expected:
-                raise TooSlowError(expected, seconds)
-            start = time.perf_counter()
-            file = recipe.partition(",")[0]
-            index = FaissIndex(self.store, recipe, build_seconds=seconds, centroids=self._centroids.get(file))
-            if index.kind == "IVF":
-                self._centroids[file] = index.centroids
-            self._built[recipe] = _Built(index, time.perf_counter() - start, index.nbytes / self.store.size)
-        return self._built[recipe]
+    def _build(self, recipe: str, seconds: float) -> None:
+        if recipe in self._built:
+            return
+        if seconds <= (expected := self._expected.get(recipe, 0.0)):
+            raise TooSlowError(expected, seconds)
+        start = time.perf_counter()
+        file = recipe.partition(",")[0]
+        index = FaissIndex(self.store, recipe, build_seconds=seconds, centroids=self._centroids.get(file))
+        if index.kind == "IVF":
+            self._centroids[file] = index.centroids
+        self._built[recipe] = _Built(index, time.perf_counter() - start, index.nbytes / self.store.size)
 
 
 def check_recall(recall: float | str) -> float:

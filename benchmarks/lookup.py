@@ -1,0 +1,78 @@
+"""Recall against time of nearest-neighbour lookup on five sets: `python -m benchmarks.lookup [NAME...]`.
+
+Each set writes one file under benchmarks/results/lookup/ and a plot beside it; sets that have theirs are skipped,
+unless with --again. `--tables` prints the tables for the docs from those files. Needs the extras [bench] and [data].
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.measure import environment
+from wolpertinger.experiments.lookup import bench
+from wolpertinger.experiments.lookup_plot import plot_lookup
+from wolpertinger.experiments.lookup_report import markdown, table
+from wolpertinger.experiments.lookup_sets import SETS
+
+RESULTS = Path(__file__).parent / "results" / "lookup"
+LIBRARIES = ("faiss-cpu", "opencv-python-headless", "hnswlib", "usearch")
+BUDGET = 120.0  # seconds for each contender at each k
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.lookup", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SETS)} (default: all)")
+    parser.add_argument("--again", action="store_true", help="also sets that have their result")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="(default: %(default)s)")
+    parser.add_argument("--tables", action="store_true", help="print the tables of the results that are there")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.names) - set(SETS):
+        parser.error(f"{', '.join(sorted(unknown))}: give names of {', '.join(SETS)}")
+    for name in options.names or SETS:
+        if options.tables:
+            _print_table(name)
+        elif options.again or not _path(name).exists():
+            _run(name, options.budget)
+
+
+def _run(name: str, budget: float) -> None:
+    start = time.perf_counter()
+    result = bench(SETS[name](), budget=budget, say=print)
+    made_by = {
+        "command": f"python -m benchmarks.lookup {name} --budget {budget:g}",
+        **environment(),
+        "libraries": {library: _version(library) for library in LIBRARIES},
+        "seconds": round(time.perf_counter() - start),
+    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    _path(name).write_text(json.dumps({**made_by, **result}, indent=1) + "\n")
+    plot_lookup(result, RESULTS / f"{name}.png")
+    Console(width=160).print(table(result))
+    print(f"written to benchmarks/results/lookup/{name}.json")
+
+
+def _print_table(name: str) -> None:
+    if _path(name).exists():
+        print(markdown(json.loads(_path(name).read_text())))
+
+
+def _path(name: str) -> Path:
+    return RESULTS / f"{name}.json"
+
+
+def _version(library: str) -> str | None:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

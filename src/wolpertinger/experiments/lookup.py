@@ -1,0 +1,303 @@
+"""Nearest-neighbour lookup measured: recall against time, ours and other libraries on the same vectors and queries.
+
+Everything is timed on one thread in batches of 64, as training asks. A contender's setting is chosen on the very
+queries that the table reports, ours is tuned on other ones: the comparison errs in the contenders' favour.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wolpertinger.actions.base import resolve_k
+from wolpertinger.experiments.contenders import CONTENDERS, Contender, Entry
+from wolpertinger.experiments.lookup_report import judge
+from wolpertinger.experiments.lookup_sets import LookupSet
+from wolpertinger.index import Ids, Tuner
+from wolpertinger.index.measure import recall
+from wolpertinger.threads import using_threads
+
+Vectors = npt.NDArray[np.float32]
+Search = Callable[[Vectors], Ids]
+Result = dict[str, Any]
+
+BATCH = 64
+TUNE_SEED, HELD_OUT_SEED = 0, 1  # one even, one odd: stored queries are dealt out by that
+MOST_QUERIES = 2_048  # at k = 1 and a recall of 0.99 the standard error is then 0.002, at 0.9 0.007, at 0.7 0.010
+NEIGHBOURS = 65_536  # looked at in all: larger k need fewer queries, each tells more
+LEAST_QUERIES = 8  # however slow
+POINT_SHARE = 0.1  # of a cell's budget that one setting may take
+LEAST_TIMINGS, LEAST_ROUNDS, MOST_ROUNDS = 5, 3, 15
+CLOSE = 1.05  # settings this near to each other are not told apart
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one setting of one contender costs, and what it finds."""
+
+    setting: int
+    recall: float
+    standard_error: float
+    ms: float  # per query
+    queries: int
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Held-out queries and their exact answers."""
+
+    vectors: Vectors
+    queries: Vectors
+    exact: Ids
+
+    @property
+    def k(self) -> int:
+        """Neighbours asked for."""
+        return self.exact.shape[1]
+
+    def recalls(self, found: Ids) -> npt.NDArray[np.float64]:
+        """Recall of each query, for the first of them that were searched."""
+        count = len(found)
+        return recall(self.vectors, self.queries[:count], found, self.exact[:count])
+
+
+def bench(
+    chosen: LookupSet,
+    *,
+    ks: Sequence[int | float] = (1, 0.01, 0.05),
+    targets: Sequence[float] = (0.7, 0.9, 0.99),
+    budget: float = 60.0,
+    build_seconds: float = 600.0,
+    contenders: Mapping[str, Entry] = CONTENDERS,
+    say: Callable[[str], None] = lambda line: None,
+) -> Result:
+    """Measure every contender and ours for every k (count or share) and recall target.
+
+    `budget` seconds go to each contender's climb at each k, and about as much again to the steps in between;
+    `build_seconds` bound what our tuner builds.
+    """
+    targets = _check_targets(targets)
+    vectors = chosen.vectors
+    counts = sorted({resolve_k(k, len(vectors)) for k in ks})
+    tuner = Tuner(vectors, build_seconds=build_seconds)
+    rivals, listed = _build_all(contenders, vectors, say)
+    cells, curves = [], []
+    for k in counts:
+        queries = chosen.queries(_count_queries(k), HELD_OUT_SEED)
+        truth = Truth(vectors, queries, tuner.exact.search(queries, k))
+        tuning_queries = chosen.queries(_count_queries(k), TUNE_SEED)
+        tuner.build(k)  # on all threads, as the contenders were built
+        with using_threads(1):  # the other libraries are told at each search
+            climbed = {name: _climb(rival, truth, targets, budget, say) for name, rival in rivals.items()}
+            for target in targets:
+                ours, search = _ours(tuner, tuning_queries, truth, target)
+                say(f"k = {k:,}, recall {target}: ours is {ours['recipe']}, recall {ours['recall']:.3f}")
+                cell = _race(target, ours, search, rivals, climbed, truth, budget * POINT_SHARE)
+                cells.append(cell | judge(cell, listed, len(vectors)))
+        curve = {name: [asdict(point) for point in points] for name, (points, _) in climbed.items()}
+        curves.append({"k": k, "points": curve})
+    return {
+        "set": chosen.name,
+        "description": chosen.description,
+        "n": len(vectors),
+        "dim": vectors.shape[1],
+        "batch": BATCH,
+        "threads": 1,
+        "budget_seconds": budget,
+        "targets": list(targets),
+        "contenders": listed,
+        "cells": cells,
+        "curves": curves,
+    }
+
+
+def _check_targets(targets: Sequence[float]) -> list[float]:
+    for target in targets:
+        if not 0 < target <= 1:
+            raise ValueError(f"recall={target} is no share of the true neighbours: give numbers in (0, 1]")
+    return sorted(set(targets))
+
+
+def _count_queries(k: int) -> int:
+    """Whole batches, fewer for larger k."""
+    return BATCH * max(1, min(MOST_QUERIES, NEIGHBOURS // k) // BATCH)
+
+
+def _build_all(
+    contenders: Mapping[str, Entry], vectors: Vectors, say: Callable[[str], None]
+) -> tuple[dict[str, Contender], dict[str, Any]]:
+    """Every contender whose library is installed, and for each of all a line on its build or its absence."""
+    rivals: dict[str, Contender] = {}
+    listed: dict[str, Any] = {}
+    for name, entry in contenders.items():
+        listed[name] = {"is_flann": entry.is_flann, "build_seconds": None, "note": entry.missing or ""}
+        if not listed[name]["note"]:
+            rival = rivals[name] = entry.make()
+            start = time.perf_counter()
+            rival.build(vectors)
+            listed[name] |= {"build_seconds": time.perf_counter() - start, "note": rival.note}
+            say(f"{name}: built in {listed[name]['build_seconds']:.1f} s {rival.note}")
+    return rivals, listed
+
+
+def _climb(
+    rival: Contender, truth: Truth, targets: Sequence[float], budget: float, say: Callable[[str], None]
+) -> tuple[list[Point], str]:
+    """Settings up to the one that reaches the highest target, and why it ended; around each target in small steps."""
+    points: dict[int, Point] = {}
+    ends = time.perf_counter() + budget
+
+    def measure(setting: int) -> float:
+        points[setting] = _measure(
+            lambda queries: rival.search(queries, truth.k, setting), truth, setting, budget * POINT_SHARE
+        )
+        return points[setting].recall
+
+    why = f"no setting reached {targets[-1]}"
+    for setting in rival.settings(truth.k):
+        if measure(setting) >= targets[-1]:
+            why = ""
+            break
+        if time.perf_counter() > ends:
+            why = f"stopped after {budget:g} s at {rival.effort} {setting:,}, recall {points[setting].recall:.4f}"
+            break
+    for target in targets:
+        _refine(points, target, measure)
+    best = max(point.recall for point in points.values())
+    say(f"k = {truth.k:,}, {rival.name}: {len(points)} settings, recall up to {best:.3f} {why}")
+    return [points[setting] for setting in sorted(points)], why
+
+
+def _refine(points: Mapping[int, Point], target: float, measure: Callable[[int], float]) -> None:
+    """Bisect between the last setting below the target and the first that reaches it."""
+    reached = cheapest(points.values(), target)
+    if reached is None:
+        return
+    high = reached.setting
+    low = max((setting for setting in points if setting < high), default=high)
+    while high - low > 1 and high > CLOSE * low:
+        middle = (low + high) // 2
+        if measure(middle) >= target:
+            high = middle
+        else:
+            low = middle
+
+
+def cheapest(points: Iterable[Point], target: float) -> Point | None:
+    """The least effort that reaches the target."""
+    reached = [point for point in points if point.recall >= target]
+    return min(reached, key=lambda point: point.setting) if reached else None
+
+
+def _measure(search: Search, truth: Truth, setting: int, seconds: float) -> Point:
+    """Search the held-out queries in batches, as many of them as fit into the time."""
+    size = _batch_size(search, truth, seconds)
+    found, timings = [], []
+    ends = time.perf_counter() + seconds
+    for start in range(0, len(truth.queries), size):
+        batch = truth.queries[start : start + size]
+        begin = time.perf_counter()
+        found.append(search(batch))
+        timings.append((time.perf_counter() - begin) / len(batch))
+        if start + size >= LEAST_QUERIES and time.perf_counter() > ends:
+            break
+    while len(timings) < LEAST_TIMINGS and time.perf_counter() < ends:
+        begin = time.perf_counter()
+        search(truth.queries[:size])
+        timings.append((time.perf_counter() - begin) / size)
+    recalls = truth.recalls(np.concatenate(found))
+    error = float(recalls.std() / np.sqrt(len(recalls)))
+    return Point(setting, float(recalls.mean()), error, 1e3 * median(timings), len(recalls))
+
+
+def _batch_size(search: Search, truth: Truth, seconds: float) -> int:
+    """64 queries, or fewer if those would take longer than there is time for."""
+    begin = time.perf_counter()
+    search(truth.queries[:1])
+    alone = time.perf_counter() - begin
+    return max(1, min(BATCH, len(truth.queries), int(seconds / alone)))
+
+
+def _ours(tuner: Tuner, tuning_queries: Vectors, truth: Truth, target: float) -> tuple[dict[str, Any], Search]:
+    """Our index as tuned to a promise on other queries, and how it keeps it on these."""
+    start = time.perf_counter()
+    tuning = tuner.tune(tuning_queries, k=truth.k, recall=target, batch=BATCH)
+    seconds = time.perf_counter() - start
+    trials = [_plain(asdict(trial)) for trial in tuning.trials]
+    taken: dict[str, Any] = next((trial for trial in trials if trial["chosen"]), {})
+
+    def search(queries: Vectors) -> Ids:
+        return tuning.index.search(queries, truth.k)
+
+    recalls = truth.recalls(np.concatenate([search(batch) for batch in _batches(truth.queries)]))
+    ours = {
+        "recipe": tuning.recipe,
+        "setting": taken.get("setting", ""),
+        "promised": target,
+        "recall": float(recalls.mean()),
+        "standard_error": float(recalls.std() / np.sqrt(len(recalls))),
+        "queries": len(recalls),
+        "build_seconds": taken.get("build_seconds"),
+        "bytes_per_vector": taken.get("bytes_per_vector"),
+        "tune_seconds": seconds,
+        "trials": trials,
+    }
+    return ours, search
+
+
+def _plain(trial: dict[str, Any]) -> dict[str, Any]:
+    """Without NumPy's own numbers, which JSON does not know."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in trial.items()}
+
+
+def _batches(queries: Vectors) -> Iterator[Vectors]:
+    return (queries[start : start + BATCH] for start in range(0, len(queries), BATCH))
+
+
+def _race(
+    target: float,
+    ours: dict[str, Any],
+    search: Search,
+    rivals: Mapping[str, Contender],
+    climbed: Mapping[str, tuple[list[Point], str]],
+    truth: Truth,
+    seconds: float,
+) -> dict[str, Any]:
+    """Time ours and every contender's cheapest setting that reaches the target, in turn."""
+    rows: dict[str, dict[str, Any]] = {}
+    runners = {"ours": search}
+    for name, (points, why) in climbed.items():
+        point = cheapest(points, target)
+        if point is None:
+            rows[name] = {"setting": None, "note": why, "ms_below": points[-1].ms}  # it would need more than this
+            continue
+        rows[name] = {"effort": rivals[name].effort, **asdict(point)}
+        runners[name] = _searcher(rivals[name], truth.k, point.setting)
+    for name, ms in _time_in_turn(runners, truth, seconds).items():
+        (ours if name == "ours" else rows[name])["ms"] = ms
+    return {"k": truth.k, "target": target, "queries": len(truth.queries), "ours": ours, "contenders": rows}
+
+
+def _searcher(rival: Contender, k: int, setting: int) -> Search:
+    return lambda queries: rival.search(queries, k, setting)
+
+
+def _time_in_turn(runners: Mapping[str, Search], truth: Truth, seconds: float) -> dict[str, float]:
+    """Median milliseconds per query, all in turn in each round: what else the machine does hits all alike."""
+    sizes = {name: _batch_size(search, truth, seconds / len(runners)) for name, search in runners.items()}
+    timings: dict[str, list[float]] = {name: [] for name in runners}
+    batches = list(_batches(truth.queries))
+    ends = time.perf_counter() + seconds
+    for turn in range(MOST_ROUNDS):
+        if turn >= LEAST_ROUNDS and time.perf_counter() > ends:
+            break
+        for name, search in runners.items():
+            batch = batches[turn % len(batches)][: sizes[name]]
+            begin = time.perf_counter()
+            search(batch)
+            timings[name].append((time.perf_counter() - begin) / len(batch))
+    return {name: 1e3 * median(taken) for name, taken in timings.items()}

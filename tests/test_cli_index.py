@@ -1,0 +1,75 @@
+import json
+
+import numpy as np
+import pytest
+
+from tests.experiments.lookup_fakes import FAKES, FakeTuner
+from wolpertinger import index
+from wolpertinger.cli import main
+from wolpertinger.experiments import lookup
+
+
+@pytest.fixture
+def quick(monkeypatch, tmp_path):
+    """Fakes instead of libraries, in a folder with some vectors and queries."""
+    monkeypatch.setattr(index, "Tuner", FakeTuner, raising=False)
+    bench = lookup.bench
+    monkeypatch.setattr(lookup, "bench", lambda *args, **options: bench(*args, contenders=FAKES, **options))
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.save("mine.npy", rng.normal(size=(500, 4)).astype(np.float32))
+    np.save("asked.npy", rng.normal(size=(100, 4)))
+    np.save("wrong.npy", np.zeros((3, 5)))
+    return tmp_path
+
+
+def test_bench_prints_a_table_and_writes_result_and_plot(quick, capsys):
+    options = ["--queries", "asked.npy", "--k", "1", "0.02", "--recall", "0.5", "--budget", "1", "--out", "found"]
+    assert main(["index", "bench", "mine.npy", *options]) == 0
+    printed = capsys.readouterr().out
+    assert "mine: 500 x 4" in printed
+    assert "plot: found/lookup.png" in printed
+    result = json.loads((quick / "found" / "lookup.json").read_text())
+    assert [cell["k"] for cell in result["cells"]] == [1, 10]
+    assert {cell["ours"]["queries"] for cell in result["cells"]} == {50}
+    assert (quick / "found" / "lookup.png").exists()
+
+
+def test_bench_knows_sets_by_name(quick, capsys):
+    options = ["--rows", "300", "--k", "1", "--recall", "0.5", "--budget", "1"]
+    assert main(["index", "bench", "--set", "isotropic", *options]) == 0
+    assert "isotropic: 300 x 20" in capsys.readouterr().out
+    assert (quick / "runs" / "lookup-isotropic" / "lookup.json").exists()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "wolpertinger index: give either VECTORS.npy or --set NAME, one of recommender-20"),
+        (["mine.npy", "--set", "plans"], "give either VECTORS.npy or --set NAME"),
+        (["nowhere.npy"], "No such file or directory: 'nowhere.npy'"),
+        (["mine.npy", "--queries", "wrong.npy"], "wrong.npy: queries have shape (3, 5): give (batch, 4)"),
+        (["--set", "plans", "--queries", "asked.npy"], "--queries asked.npy goes with VECTORS.npy"),
+        (["mine.npy", "--k", "501"], "k=501 is out of range for 500 actions"),
+        (["mine.npy", "--recall", "1.5"], "recall=1.5 is no share of the true neighbours"),
+        (["mine.npy", "--budget", "0"], "--budget 0: give a number of seconds above 0"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
+    assert main(["index", "bench", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_help_shows_an_example(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["index", "bench", "--help"])
+    assert "example:\n  wolpertinger index bench" in capsys.readouterr().out
+
+
+def test_an_unknown_set_is_an_error_that_lists_them(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["index", "bench", "--set", "stars"])
+    assert "argument --set: invalid choice: 'stars' (choose from" in capsys.readouterr().err

@@ -94,7 +94,7 @@ class Tuner:
         self.exact = ExactIndex(self.store)
         """The scan that all others are measured against."""
         self._built: dict[str, _Built] = {}
-        self._expected: dict[str, float] = {}  # seconds that building would take, as far as was found out
+        self._refused: dict[str, tuple[float, str]] = {}  # what was not built: seconds it would take, and the reason
         self._known: tuple[bytes, Ids] | None = None  # the last exact answer, and what was asked
         self._centroids: dict[str, Any] = {}  # of inverted files: one k-means for all that use them
 
@@ -106,7 +106,7 @@ class Tuner:
         points = _sample(check_queries(queries, self.store.dim), k)
         if not len(points):
             raise ValueError("queries are empty: give at least one to tune on")
-        built, skipped = self.build(k) if build else (self._built, {})
+        built, skipped = self.build(k) if build and promise < 1 else (self._built, {})
         task = _Task(self.store, points, k, promise, batch, self.exact, self._answer(points, k))
         for recipe in self._candidates(k) if promise < 1 else ():  # only a scan finds all, whatever is asked
             if recipe in built:
@@ -118,12 +118,16 @@ class Tuner:
         skipped: dict[str, str] = {}
         left = self.build_seconds
         for recipe in self._candidates(k):
+            needed, why = self._refused.get(recipe, (0.0, ""))
+            if left <= needed:
+                skipped[recipe] = why or "no time is left to build it"
+                continue
             start = time.perf_counter()
             try:
                 self._build(recipe, left)
             except (TooSlowError, ValueError) as error:
                 skipped[recipe] = str(error)
-                self._expected[recipe] = getattr(error, "expected", math.inf)
+                self._refused[recipe] = getattr(error, "expected", math.inf), str(error)
             left -= time.perf_counter() - start
         return self._built, skipped
 
@@ -149,8 +153,6 @@ class Tuner:
     def _build(self, recipe: str, seconds: float) -> None:
         if recipe in self._built:
             return
-        if seconds <= (expected := self._expected.get(recipe, 0.0)):
-            raise TooSlowError(expected, seconds)
         start = time.perf_counter()
         file = recipe.partition(",")[0]
         index = FaissIndex(self.store, recipe, build_seconds=seconds, centroids=self._centroids.get(file))

@@ -1,4 +1,4 @@
-"""`wolpertinger index bench`: nearest-neighbour lookup, measured."""
+"""`wolpertinger index tune` and `index bench`: nearest-neighbour lookup, chosen and measured."""
 
 import argparse
 import json
@@ -9,7 +9,12 @@ from rich.console import Console
 
 from wolpertinger.cli_options import at_least, number, with_example
 from wolpertinger.experiments.lookup_sets import SETS, LookupSet, from_file
+from wolpertinger.index.tune import BATCH, BUILD_SECONDS
+from wolpertinger.threads import set_threads
 
+TUNE_EXAMPLE = """example:
+  wolpertinger index tune vectors.npy --k 100 --recall 0.99
+  wolpertinger index tune vectors.npy --k 0.01 --recall medium --queries protos.npy --out actions.zip"""
 BENCH_EXAMPLE = """example:
   wolpertinger index bench vectors.npy --queries queries.npy --k 1 0.01 --recall 0.9 0.99
   wolpertinger index bench --set clustered --rows 100000 --budget 10 --out runs/clustered"""
@@ -17,13 +22,73 @@ BENCH_EXAMPLE = """example:
 
 def add_index(commands: Any) -> None:
     """Add `index` and its commands."""
-    parser = commands.add_parser("index", help="nearest-neighbour lookup", **with_example(BENCH_EXAMPLE))
+    parser = commands.add_parser("index", help="nearest-neighbour lookup", **with_example(TUNE_EXAMPLE))
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+    _add_tune(
+        subcommands.add_parser("tune", help="the fastest index that keeps a recall", **with_example(TUNE_EXAMPLE))
+    )
     _add_bench(
         subcommands.add_parser(
             "bench", help="recall against time, ours and other libraries", **with_example(BENCH_EXAMPLE)
         )
     )
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("vectors", type=Path, metavar="VECTORS.npy", help="the actions' vectors (n, dim)")
+    parser.add_argument("--k", type=number, required=True, help="neighbours: a count, or a share with a point")
+    parser.add_argument(
+        "--recall",
+        type=_recall,
+        default=0.99,
+        help='to keep: a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" (0.7) (default: %(default)s)',
+    )
+    parser.add_argument(
+        "--queries", type=Path, metavar="Q.npy", help="proto-actions to tune on (default: rows of VECTORS plus noise)"
+    )
+    parser.add_argument("--batch", type=at_least(1), default=BATCH, help="queries in a lookup (default: %(default)s)")
+    parser.add_argument(
+        "--build-seconds", type=float, default=BUILD_SECONDS, metavar="SECONDS",
+        help="the most to spend on building (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--recipe", help="tune this FAISS recipe instead of trying those on our own list")
+    parser.add_argument("--threads", type=at_least(1), help="for the lookups (default: as torch decides)")
+    parser.add_argument("--out", type=Path, help="write the table with its index; ActionTable.load reads it")
+    parser.add_argument("--json", action="store_true", help="print all that was tried as JSON")
+    parser.set_defaults(run=_tune)
+
+
+def _recall(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _tune(options: argparse.Namespace) -> None:
+    from wolpertinger.experiments import lookup_tune
+
+    if options.threads is not None:
+        set_threads(options.threads)
+    chosen = from_file(options.vectors, options.queries)
+    found = lookup_tune.tune(
+        chosen,
+        k=options.k,
+        recall=options.recall,
+        batch=options.batch,
+        build_seconds=options.build_seconds,
+        recipe=options.recipe,
+    )
+    if options.out is not None:
+        found.table.save(options.out)
+    if options.json:
+        print(json.dumps(lookup_tune.as_json(found), indent=1))
+        return
+    console = Console()
+    console.print(lookup_tune.table(found))
+    console.print(lookup_tune.summary(found), highlight=False)
+    if options.out is not None:
+        console.print(f"table with its index: {options.out}", highlight=False, soft_wrap=True)
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,8 @@ from gymnasium import spaces
 from wolpertinger import archive
 from wolpertinger.actions import table_files
 from wolpertinger.actions.base import Actions
-from wolpertinger.index import BUILD_SECONDS, Health, PromisedIndex, Store, Tuning, build, check_ids
+from wolpertinger.index import Health, PromisedIndex, Store, Tuning, build, check_ids
+from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 
 KIND = "wolpertinger action table"
 HASHED_ROWS = 1 << 16  # at a time
@@ -112,11 +113,11 @@ class ActionTable:
         drawn = rng.integers(self.n, size=n)
         return drawn if self.n == self._store.size else self.ids[drawn]
 
-    def tune(self, protos: npt.ArrayLike, k: int) -> Tuning:
+    def tune(self, protos: npt.ArrayLike, k: int, *, batch: int = BATCH) -> Tuning:
         """Choose the index for k now, on these proto-actions; the result lists all that was tried."""
         if not isinstance(self._index, PromisedIndex):
             raise ValueError(f"index={self._index_name!r} promises no recall: make the table with recall=0.99, say")
-        return self._index.tune(protos, k)
+        return self._index.tune(protos, k, batch=batch)
 
     def add(self, vectors: npt.ArrayLike) -> Actions:
         """New actions with these vectors (new, dim); returns their ids, which follow those of the others."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.index import check_queries, check_vectors
+from wolpertinger.index import Store, check_queries, check_vectors
+from wolpertinger.index.promise import NOISE, likely_queries
 
 Vectors = npt.NDArray[np.float32]
 Draw = Callable[[int, int], npt.NDArray]  # how many queries, by which seed
@@ -18,7 +19,6 @@ MILLION = 1_000_000
 DIM = 20
 CENTRES, SPREAD = 1_000, 0.3
 MOVES = 20  # of a plan
-NOISE = 0.5  # of an exploring actor, in standard deviations of the table per dimension
 TABLE_SEED = 2**31  # queries have smaller seeds
 
 
@@ -135,11 +135,5 @@ _NOISY = (
 
 
 def _near_rows(vectors: Vectors) -> Draw:
-    low, high, deviation = vectors.min(axis=0), vectors.max(axis=0), vectors.std(axis=0)
-
-    def draw(count: int, seed: int) -> npt.NDArray:
-        rng = np.random.default_rng(seed)
-        near = vectors[rng.integers(len(vectors), size=count)]
-        return np.clip(near + NOISE * deviation * rng.standard_normal(near.shape), low, high)
-
-    return draw
+    store = Store(vectors)
+    return lambda count, seed: likely_queries(store, count, seed)

@@ -13,7 +13,6 @@ from wolpertinger.index.store import Store, as_store
 from wolpertinger.index.tune import BUILD_SECONDS, Trial, Tuner, Tuning, check_recall
 
 __all__ = [
-    "BUILD_SECONDS",
     "ExactIndex",
     "FaissIndex",
     "Health",

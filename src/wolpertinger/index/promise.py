@@ -16,10 +16,12 @@ from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.tune import BUILD_SECONDS, CONFIDENCE, EXACT_BELOW, Tuner, Tuning, check_recall
+from wolpertinger.index.tune import BATCH, BUILD_SECONDS, CONFIDENCE, EXACT_BELOW, Tuner, Tuning, check_recall
 
 RECENT = 2_048  # queries that are remembered, for the next tuning
 CHECKED_SHARE = 0.02  # of the time of all lookups, to spend on checking some of them
+NOISE = 0.5  # of likely queries, in standard deviations of the table
+SPREAD_ROWS = 4_096  # to estimate those from
 WINDOW, LEAST_CHECKED = 256, 32  # checks that recall is averaged over, and that it takes to judge
 
 logger = logging.getLogger("wolpertinger")
@@ -97,8 +99,6 @@ class PromisedIndex:
         self._recent = np.empty((0, self.store.dim), np.float32)
         self._rng = np.random.default_rng(0)
         self._lock = threading.RLock()
-        self.tunings: dict[int, Tuning] = {}
-        """The last tuning for each k, with all that was tried."""
 
     @property
     def n(self) -> int:
@@ -131,12 +131,13 @@ class PromisedIndex:
             self._watch(k, state, points, found)
         return found
 
-    def tune(self, queries: npt.ArrayLike, k: int) -> Tuning:
+    def tune(self, queries: npt.ArrayLike, k: int, *, batch: int = BATCH) -> Tuning:
         """Tune for k on these queries now, not on what was asked."""
+        k = check_k(k, self.n)
         with self._lock:
-            self._recent = check_queries(queries, self.dim)[-RECENT:]
-            self._tune(check_k(k, self.n), live=True)
-            return self.tunings[k]
+            tuning = self._tuner.tune(queries, k=k, recall=self.promise, batch=batch)
+            self._use(k, tuning, live=True)
+            return tuning
 
     def health(self) -> list[Health]:
         """One for each k that was searched for."""
@@ -175,22 +176,24 @@ class PromisedIndex:
 
     def _tune(self, k: int, *, live: bool = False, build: bool = True, fell_to: float | None = None) -> None:
         before = self._states.get(k)
-        if self.n < EXACT_BELOW:
-            state = _State(self._tuner.exact, "exact", 0.0, 0.0, deque(maxlen=WINDOW))
-        else:
-            queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
-            tuning = self._tuner.tune(queries, k=k, recall=self.promise, build=build)
-            self.tunings[k] = tuning
-            every = tuning.trials[0].seconds / (CHECKED_SHARE * tuning.chosen.seconds)
-            state = _State(tuning.index, tuning.recipe, every, every, deque(maxlen=WINDOW), live=live)  # type: ignore[arg-type]
-        if before is not None:
-            state.checked, state.tunings = before.checked, before.tunings + 1
-        self._states[k] = state
+        if self.n < EXACT_BELOW:  # nothing to find out
+            self._states[k] = _State(self._tuner.exact, "exact", 0.0, 0.0, deque(maxlen=WINDOW))
+            return
+        queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
+        self._use(k, self._tuner.tune(queries, k=k, recall=self.promise, build=build), live=live)
         if fell_to is not None and before is not None:
             logger.warning(
                 "lookup: recall at k=%d fell to %.3f, %.3g was promised; tuned again on the last %d queries: %s -> %s",
-                *(k, fell_to, self.promise, len(self._recent), _describe(before), _describe(state)),
+                *(k, fell_to, self.promise, len(queries), _describe(before), _describe(self._states[k])),
             )
+
+    def _use(self, k: int, tuning: Tuning, *, live: bool) -> None:
+        exact = next(trial for trial in tuning.trials if trial.recipe == "exact")
+        every = exact.seconds / (CHECKED_SHARE * tuning.chosen.seconds)
+        state = _State(tuning.index, tuning.recipe, every, every, deque(maxlen=WINDOW), live=live)  # type: ignore[arg-type]
+        if (before := self._states.get(k)) is not None:
+            state.checked, state.tunings = before.checked, before.tunings + 1
+        self._states[k] = state
 
     @property
     def built(self) -> dict[str, npt.NDArray[np.uint8]]:
@@ -212,11 +215,12 @@ class PromisedIndex:
 
 
 def likely_queries(store: Store, count: int, seed: int = 0) -> Vectors:
-    """What an exploring actor may send: rows with noise of half each dimension's spread, within the table's box."""
+    """What an exploring actor may send: rows with noise in proportion to each dimension's spread, within their box."""
     rng = np.random.default_rng(seed)
-    rows = store.take(rng.choice(store.ids, count))
-    noisy = rows + 0.5 * rows.std(axis=0) * rng.standard_normal(rows.shape, dtype=np.float32)
-    return np.clip(noisy, rows.min(axis=0), rows.max(axis=0)).astype(np.float32)
+    places = rng.integers(store.n, size=max(count, SPREAD_ROWS))
+    rows = store.take(places if store.n == store.size else store.ids[places])
+    noise = NOISE * rows.std(axis=0) * rng.standard_normal((count, store.dim), dtype=np.float32)
+    return np.clip(rows[:count] + noise, rows.min(axis=0), rows.max(axis=0)).astype(np.float32)
 
 
 def _describe(state: _State) -> str:

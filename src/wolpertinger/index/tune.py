@@ -24,8 +24,9 @@ LEAST_QUERIES = 32  # ... and for large k few do, as each asks for many neighbou
 NEIGHBOURS = 32_000  # exact ones to tune on, in all
 CONFIDENCE = 1.645  # standard errors that the measured recall must lie above the promise
 EXACT_BELOW = 1_000  # vectors: nothing beats a scan of so few
-STEP, STRIDE = 1.4, 4  # between one effort and the next; and how many steps at first, until it is enough
+STEP, STRIDE = 1.2, 8  # between one effort and the next; and how many steps at first, until it is enough
 LOOK_BEYOND = 1.2  # times the fastest so far, that an effort may take and still be looked at
+NEARLY = 0.005  # of recall
 MOST_CANDIDATES = 256  # to re-rank for one neighbour; for k of them relatively fewer, 3 k at least
 FINALISTS, FINAL_ROUNDS = 3, 5
 
@@ -191,9 +192,14 @@ def recipes_for(n: int, dim: int, k: int) -> list[str]:
     return [*recipes, "HNSW16"] if k <= 1_000 else recipes
 
 
+def count_queries(k: int) -> int:
+    """How many queries it takes to tune for k neighbours."""
+    return max(LEAST_QUERIES, min(MOST_QUERIES, NEIGHBOURS // k))
+
+
 def _sample(points: Vectors, k: int) -> Vectors:
     """As many of the queries as k needs, evenly from all of them."""
-    wanted = min(len(points), max(LEAST_QUERIES, min(MOST_QUERIES, NEIGHBOURS // k)))
+    wanted = min(len(points), count_queries(k))
     return points[np.linspace(0, len(points) - 1, wanted).astype(np.int64)] if wanted else points
 
 
@@ -244,7 +250,8 @@ class _Task:
         means, errors = recalls[:, widths - 1].mean(axis=0), recalls[:, widths - 1].std(axis=0)
         enough = means - CONFIDENCE * errors / math.sqrt(len(recalls)) >= self.promise
         keeps = bool(enough.any())
-        place = int(enough.argmax()) if keeps else len(widths) - 1
+        # With too little effort more candidates do not help: it is judged with as few as find nearly all it can find.
+        place = int((enough if keeps else means >= means[-1] - NEARLY).argmax())
         index = index.with_effort(replace(effort, overfetch=float(widths[place] / self.k)))
         trial = Trial(
             recipe=recipe,
@@ -293,6 +300,6 @@ def _ladder(least: int, most: int) -> Iterator[int]:
 
 
 def _widths(k: int, most: int) -> npt.NDArray[np.int64]:
-    """How many candidates to re-rank: k, and 20 % more each time."""
-    steps = max(0, math.floor(math.log(most / k) / math.log(1.2))) + 1
-    return np.unique(np.minimum(most, np.ceil(k * 1.2 ** np.arange(steps)).astype(np.int64)))
+    """How many candidates to re-rank: k, and a tenth more each time."""
+    steps = max(0, math.floor(math.log(most / k) / math.log(1.1))) + 1
+    return np.unique(np.minimum(most, np.ceil(k * 1.1 ** np.arange(steps)).astype(np.int64)))

@@ -205,9 +205,11 @@ def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, n
 
     A distance in float32 and its id make one integer, so that one sort orders by both: twice as fast as an argsort.
     """
+    width = candidates.shape[1]
+    if width == 1:  # nothing to choose among
+        return candidates, ~store.holds(candidates)[:, 0]
     ids = np.empty((len(points), k), np.int64)
     short = np.empty(len(points), np.bool_)
-    width = candidates.shape[1]
     step = max(1, CHUNK_BYTES // (4 * store.dim * max(1, width)))
     for start in range(0, len(points), step):
         rows = slice(start, min(len(points), start + step))

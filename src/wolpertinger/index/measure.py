@@ -10,6 +10,7 @@ import numpy.typing as npt
 from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_queries
 from wolpertinger.index.store import Store, as_store
 
+LEAST_SECONDS, MOST_REPEATS = 0.01, 10  # of timing something quick, while the machine does other things too
 ROUNDING = 1e-5  # relative, of squared distances in float32
 
 Recalls = npt.NDArray[np.float64]
@@ -53,13 +54,13 @@ def squared_distances(store: Store, point: Vectors, ids: Ids) -> Vectors:
 
 
 def seconds_per_query(search: Callable[[Vectors], Ids], queries: Vectors, batch: int, repeats: int = 3) -> float:
-    """Median over repeats, each with a batch of other queries as far as there are."""
+    """Median over repeats, each with a batch of other queries as far as there are; quick searches are repeated more."""
     batch = min(batch, len(queries))
-    taken = []
-    for repeat in range(repeats):
-        start = repeat * batch % max(1, len(queries) - batch + 1)
+    taken: list[float] = []
+    while len(taken) < repeats or (sum(taken) < LEAST_SECONDS and len(taken) < MOST_REPEATS * repeats):
+        start = len(taken) * batch % max(1, len(queries) - batch + 1)
         points = queries[start : start + batch]
         begin = time.perf_counter()
         search(points)
-        taken.append((time.perf_counter() - begin) / batch)
-    return statistics.median(taken)
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken) / batch

@@ -288,7 +288,7 @@ def _efforts(index: FaissIndex, k: int, promise: float) -> Iterator[Effort]:
         least = max(1, int(promise * k * index.lists / index.n))
         yield from (Effort(nprobe=nprobe) for nprobe in _ladder(least, index.lists))
     else:
-        yield from (Effort(ef_search=held) for held in _ladder(max(k, 4), min(index.n, max(4 * k, 4096))))
+        yield from (Effort(ef_search=held) for held in _ladder(k, min(index.n, max(4 * k, 4096))))
 
 
 def _ladder(least: int, most: int) -> Iterator[int]:

@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import get_device
 
 from wolpertinger.agent import CheckpointError
 from wolpertinger.cli_index import add_index
-from wolpertinger.cli_options import at_least, number, with_example
+from wolpertinger.cli_options import at_least, number, recall, with_example
 from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
 from wolpertinger.experiments.presets import TASKS, TaskPreset
 from wolpertinger.experiments.scores import share_of
@@ -106,6 +106,12 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
         "--k", type=number, help=f"candidates: a count, or a share of A with a point (default: {task.k})"
     )
     agent.add_argument(
+        "--recall",
+        type=recall,
+        help='of the lookup, where actions are a table: a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" '
+        "(0.7); an index is chosen and tuned to keep it (default: exact)",
+    )
+    agent.add_argument(
         "--preset",
         default="default",
         choices=("default", "paper"),
@@ -161,6 +167,7 @@ def _train(options: argparse.Namespace) -> None:
         k=options.k,
         preset=options.preset,
         changes=changes,
+        recall=options.recall,
     )
     if options.threads is not None:
         set_threads(options.threads)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from wolpertinger.cli_options import at_least, number, with_example
+from wolpertinger.cli_options import at_least, number, recall, with_example
 from wolpertinger.experiments.lookup_sets import SETS, LookupSet, from_file
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 from wolpertinger.threads import set_threads
@@ -39,7 +39,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--k", type=number, required=True, help="neighbours: a count, or a share with a point")
     parser.add_argument(
         "--recall",
-        type=_recall,
+        type=recall,
         default=0.99,
         help='to keep: a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" (0.7) (default: %(default)s)',
     )
@@ -56,13 +56,6 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="write the table with its index; ActionTable.load reads it")
     parser.add_argument("--json", action="store_true", help="print all that was tried as JSON")
     parser.set_defaults(run=_tune)
-
-
-def _recall(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _tune(options: argparse.Namespace) -> None:

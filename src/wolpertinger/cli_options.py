@@ -21,6 +21,14 @@ def at_least(least: int) -> Callable[[str], int]:
     return integer
 
 
+def recall(text: str) -> float | str:
+    """A share, or a name of one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def number(text: str) -> int | float:
     """A count, or with a point a share."""
     return float(text) if "." in text or "e" in text.lower() else int(text)

@@ -19,12 +19,15 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
+from wolpertinger.actions import ActionTable
 from wolpertinger.agent import Exploration, Wolpertinger
+from wolpertinger.agent.match import offered_actions
 from wolpertinger.envs import GymnasiumVecEnv
 from wolpertinger.envs.puddle_map import load_map
 from wolpertinger.experiments import presets
 from wolpertinger.experiments.plot import plot_curve
 from wolpertinger.experiments.scores import SCORERS, Score, Scorer
+from wolpertinger.index.tune import check_recall
 
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
@@ -45,6 +48,8 @@ class RunConfig:
     preset: str = "default"
     agent: dict[str, Any] = field(default_factory=dict)
     """The agent's settings, in full."""
+    recall: float | str | None = None
+    """Promised recall of the lookup; None looks up exactly."""
 
 
 def make_config(
@@ -57,6 +62,7 @@ def make_config(
     k: int | float | None = None,
     preset: str = "default",
     changes: dict[str, Any] | None = None,
+    recall: float | str | None = None,
 ) -> RunConfig:
     """A task's settings with what the user changes: `env` its options, `changes` the agent's settings."""
     if task not in presets.TASKS:
@@ -79,6 +85,7 @@ def make_config(
         k=chosen.k if k is None else k,
         preset=preset,
         agent=_merge(presets.settings(task, preset), changes or {}),
+        recall=recall if recall is None else check_recall(recall),
     )
 
 
@@ -111,9 +118,17 @@ def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolperti
     if not isinstance(spec, dict):
         raise ValueError(f"exploration={spec!r}: give its settings by name, as exploration.epsilon")
     exploration = Exploration(**spec)
+    actions = None if config.recall is None else _with_recall(offered_actions(env), config.recall)
     return Wolpertinger(
-        "MlpPolicy", env, k=config.k, exploration=exploration, seed=config.seed, device=device, **settings
+        "MlpPolicy", env, actions, k=config.k, exploration=exploration, seed=config.seed, device=device, **settings
     )
+
+
+def _with_recall(actions: Any, recall: float | str) -> ActionTable:
+    """The environment's actions behind an index that keeps this recall."""
+    if not isinstance(actions, ActionTable):
+        raise ValueError(f"recall={recall!r}: {actions!r} needs no index, its lookup is exact; leave recall out")
+    return ActionTable(actions.vectors, recall=recall)
 
 
 def train(

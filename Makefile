@@ -4,6 +4,7 @@ TORCH  ?= torch==2.13.0
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+RIVALS := $(VENV)/.rivals
 # Two processes with two OpenMP threads each on two cores wait on each other: single lookups get 25 times slower.
 ONE_THREAD := OMP_NUM_THREADS=1
 
@@ -37,7 +38,12 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)
+# What lookup is compared with; hnswlib is compiled on the spot.
+$(RIVALS): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[bench]"
+	@touch $@
+
+bench: $(RIVALS)
 	$(BIN)/python -m benchmarks.run
 
 clean:

@@ -1,7 +1,7 @@
 """How well the agent learns, and which settings it owes that to: `python -m benchmarks.learning [NAME...]`.
 
 Each run writes one small file under benchmarks/results/learning/; finished ones are skipped, so a killed sweep goes on
-where it was. The tables in README.md and docs/learning.md are rendered from those files by `--tables`.
+where it was. The tables in README.md and docs/learning.md are rendered from those files by benchmarks.tables.
 """
 
 import argparse
@@ -20,7 +20,6 @@ from wolpertinger.experiments.run import read_config
 
 RESULTS = Path(__file__).parent / "results" / "learning"
 RUNS = Path("runs") / "learning"
-ROOT = Path(__file__).parent.parent
 
 TASKS: dict[str, dict[str, Any]] = {
     "generated": {"data": "generated"},
@@ -244,30 +243,11 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
 }
 
 
-def render(text: str, name: str, table: str) -> str:
-    """Text with the part between the table's markers replaced."""
-    begin, end = f"<!-- {name}: python -m benchmarks.learning --tables -->", f"<!-- /{name} -->"
-    before, rest = text.split(begin)
-    return f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
-
-
-def write_tables() -> None:
-    for (file, name), table in TABLES.items():
-        path = ROOT / file
-        path.write_text(render(path.read_text(), name, table()))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="runs whose name begins so (default: all)")
     parser.add_argument("--threads", type=int, default=1, help="of torch; run two sweeps of one thread on two cores")
-    parser.add_argument(
-        "--tables", action="store_true", help="render the tables from the result files, and run nothing"
-    )
     options = parser.parse_args()
-    if options.tables:
-        write_tables()
-        return
     torch.set_num_threads(options.threads)
     for name, arguments in sweep().items():
         if name.startswith(tuple(options.names) or "") and not result_path(name).exists():

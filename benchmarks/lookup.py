@@ -1,7 +1,7 @@
 """Recall against time of nearest-neighbour lookup on five sets: `python -m benchmarks.lookup [NAME...]`.
 
 Each set writes one file under benchmarks/results/lookup/ and a plot beside it; sets that have theirs are skipped,
-unless with --again. `--tables` prints the tables for the docs from those files. Needs the extras [bench] and [data].
+unless with --again. benchmarks.tables renders docs/lookup.md from those files. Needs the extras [bench] and [data].
 """
 
 import argparse
@@ -16,7 +16,7 @@ from rich.console import Console
 from benchmarks.measure import environment
 from wolpertinger.experiments.lookup import bench
 from wolpertinger.experiments.lookup_plot import plot_lookup
-from wolpertinger.experiments.lookup_report import markdown, table
+from wolpertinger.experiments.lookup_report import table
 from wolpertinger.experiments.lookup_sets import SETS
 
 RESULTS = Path(__file__).parent / "results" / "lookup"
@@ -29,14 +29,11 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SETS)} (default: all)")
     parser.add_argument("--again", action="store_true", help="also sets that have their result")
     parser.add_argument("--budget", type=float, default=BUDGET, help="(default: %(default)s)")
-    parser.add_argument("--tables", action="store_true", help="print the tables of the results that are there")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(SETS):
         parser.error(f"{', '.join(sorted(unknown))}: give names of {', '.join(SETS)}")
     for name in options.names or SETS:
-        if options.tables:
-            _print_table(name)
-        elif options.again or not _path(name).exists():
+        if options.again or not _path(name).exists():
             _run(name, options.budget)
 
 
@@ -54,11 +51,6 @@ def _run(name: str, budget: float) -> None:
     plot_lookup(result, RESULTS / f"{name}.png")
     Console(width=160).print(table(result))
     print(f"written to benchmarks/results/lookup/{name}.json")
-
-
-def _print_table(name: str) -> None:
-    if _path(name).exists():
-        print(markdown(json.loads(_path(name).read_text())))
 
 
 def _path(name: str) -> Path:

@@ -6,9 +6,10 @@ of more than ten million rows are made in a file and memory-mapped, and only the
 
 import argparse
 import json
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,17 +99,24 @@ def _times(tuning: Tuning, queries: np.ndarray) -> dict[str, float]:
     }
 
 
+def results(kind: str) -> list[dict[str, Any]]:
+    """The rows that are there, by size."""
+    found = [json.loads(path.read_text()) for path in (RESULTS / "lookup_growth").glob(f"{kind}-*.json")]
+    return sorted(found, key=lambda row: row["n"])
+
+
 def exponent(rows: list[dict[str, Any]]) -> float:
-    """Of n, in the time of one lookup: the slope of a line through the logarithms."""
+    """Of n, in the time of one lookup: the slope of a line through the logarithms, up to ten million rows."""
+    rows = [row for row in rows if row["n"] <= HUGE]
     return float(np.polyfit(np.log([row["n"] for row in rows]), np.log([row["one_ms"] for row in rows]), 1)[0])
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--kind", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--build-threads", type=int, default=2)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     for kind in options.kind:
         for n in options.rows:
             path = RESULTS / "lookup_growth" / f"{kind}-{n}.json"
@@ -120,11 +128,9 @@ def main() -> None:
             path.write_text(json.dumps({"command": command, **environment(), **row}, indent=2) + "\n")
             print(f"{kind} {n:,}: {row['one_ms']:.3f} ms, recall {row['recall']:.3f}, {row['recipe']}", flush=True)
     for kind in KINDS:
-        found = [json.loads(path.read_text()) for path in (RESULTS / "lookup_growth").glob(f"{kind}-*.json")]
-        rows = sorted((row for row in found if row["n"] <= HUGE), key=lambda row: row["n"])
-        if len(rows) > 1:
-            print(f"{kind}: time of one lookup grows as n to the power {exponent(rows):.2f}")
+        if len(results(kind)) > 1:
+            print(f"{kind}: time of one lookup grows as n to the power {exponent(results(kind)):.2f}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -2,7 +2,7 @@
 
 import importlib
 
-BENCHMARKS = ("recommender_env", "control", "lookup")
+BENCHMARKS = ("recommender_env", "control", "lookup", "lookup_batch", "lookup_growth")
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import learning
+from benchmarks import learning, lookup_growth, tables
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,16 +21,21 @@ def test_the_code_of_the_readme_runs(number, tmp_path, monkeypatch):
     assert code_blocks("README.md")[number].count("wolpertinger") > 0
 
 
-@pytest.mark.parametrize(("file", "name"), learning.TABLES)
+@pytest.mark.parametrize(("file", "name"), tables.TABLES)
 def test_the_tables_are_those_of_the_result_files(file, name):
     text = (ROOT / file).read_text()
-    assert learning.render(text, name, learning.TABLES[file, name]()) == text
+    assert tables.render(text, name, tables.TABLES[file, name]()) == text
 
 
 def test_a_missing_result_reads_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(learning, "RESULTS", tmp_path)
     assert "missing" in learning.claims_table()
     assert re.search(r"\d %", learning.claims_table()) is None
+    for module in (tables, lookup_growth):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    assert tables.lookup_table("isotropic") == "isotropic: missing"
+    assert tables.batch_table() == "missing"
+    assert tables.growth_table().count("missing") == 2 * len(lookup_growth.SIZES) + 1
 
 
 def test_no_path_of_one_machine_is_in_the_tree():

@@ -17,8 +17,7 @@ from stable_baselines3 import DDPG
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
-from wolpertinger import ActionProduct, ActionTable, CheckpointError, Exploration, Wolpertinger
-from wolpertinger import archive
+from wolpertinger import ActionProduct, ActionTable, CheckpointError, Exploration, Wolpertinger, archive
 from wolpertinger.agent.checkpoint import BUFFER_KIND, KIND
 from wolpertinger.agent.policy import WolpertingerPolicy
 

@@ -1,0 +1,88 @@
+"""The tables of README.md and docs/, rendered from the result files: `python -m benchmarks.tables`.
+
+A result that is not there reads "missing"; no number is typed by hand, and a test compares the documents with this.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import learning, lookup, lookup_growth
+from benchmarks.measure import RESULTS
+from wolpertinger.experiments.lookup_report import markdown
+
+ROOT = Path(__file__).parent.parent
+
+
+def lookup_table(name: str) -> str:
+    """A set's cells: ours, FLANN's best, the best of all, the verdict."""
+    path = RESULTS / "lookup" / f"{name}.json"
+    return markdown(json.loads(path.read_text())) if path.exists() else f"{name}: missing"
+
+
+def growth_table() -> str:
+    """The time of one lookup against the size of the table."""
+    lines = [
+        "| vectors | rows | one lookup, ms | in a batch of 64, ms | recall | index | bytes a vector | index only |",
+        "| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: |",
+    ]
+    exponents = []
+    for kind in lookup_growth.KINDS:
+        rows = lookup_growth.results(kind)
+        lines += [_growth_row(kind, row) for row in rows]
+        if missing := set(lookup_growth.SIZES) - {row["n"] for row in rows}:
+            lines += [f"| {kind} | {n:,} | missing |||||| " for n in sorted(missing)]
+        else:
+            exponents.append(f"{kind} {lookup_growth.exponent(rows):.2f}")
+    fitted = ", ".join(exponents) or "missing"
+    return "\n".join([*lines, "", f"Fitted exponent of one lookup's time in n, from 10^4 to 10^7: {fitted}."])
+
+
+def _growth_row(kind: str, row: dict[str, Any]) -> str:
+    setting = f", {row['setting']}" if row["setting"] else ""
+    return (
+        f"| {kind} | {row['n']:,} | {row['one_ms']:.3f} | {row['batch_ms']:.3f} | {row['recall']:.3f} "
+        f"| {row['recipe']}{setting} | {row['bytes_per_vector']:.0f} | {row['index_bytes_per_vector']:.0f} |"
+    )
+
+
+def batch_table() -> str:
+    """Throughput of a batch on two threads against single lookups on one."""
+    path = RESULTS / "lookup_batch.json"
+    if not path.exists():
+        return "missing"
+    labels = ("64 single, 1 thread", "64 single, 2 threads", "batch of 64, 1 thread", "batch of 64, 2 threads")
+    lines = [
+        f"| set | k | index | {' | '.join(labels)} | gain |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in json.loads(path.read_text())["rows"]:
+        times = " | ".join(f"{1e3 * row['seconds_per_query'][label]['median']:.3g}" for label in labels)
+        lines.append(f"| {row['set']} | {row['k']:,} | {row['index']} | {times} | {row['gain']:.2f} |")
+    return "\n".join(lines)
+
+
+TABLES: dict[tuple[str, str], Callable[[], str]] = {
+    **learning.TABLES,
+    **{("docs/lookup.md", name): (lambda name=name: lookup_table(name)) for name in lookup.SETS},  # type: ignore[misc]
+    ("docs/lookup.md", "growth"): growth_table,
+    ("docs/lookup.md", "batches"): batch_table,
+}
+
+
+def render(text: str, name: str, table: str) -> str:
+    """Text with the part between the table's markers replaced."""
+    begin, end = f"<!-- {name}: python -m benchmarks.tables -->", f"<!-- /{name} -->"
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{table.strip()}\n{end}{rest.split(end)[1]}"
+
+
+def main() -> None:
+    for (file, name), table in TABLES.items():
+        path = ROOT / file
+        path.write_text(render(path.read_text(), name, table()))
+
+
+if __name__ == "__main__":
+    main()

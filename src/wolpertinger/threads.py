@@ -5,6 +5,7 @@ So torch keeps its pool for products, a batch of lookups is divided among Python
 each of them.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,8 @@ Result = TypeVar("Result")
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
+_own = threading.local()
+os.register_at_fork(after_in_child=_pools.clear)  # a child process has none of its parent's threads
 
 
 def set_threads(n: int) -> None:
@@ -44,8 +47,12 @@ def count_threads() -> int:
 
 
 def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Result]:
-    """Results of `work` on slices that cover n rows in order: one per thread, of at least `least` rows each."""
-    parts = max(1, min(count_threads(), n // max(1, least)))
+    """Results of `work` on slices that cover n rows in order: one per thread, of at least `least` rows each.
+
+    Work that divides its own work again does all of it itself: it would wait for its own thread.
+    """
+    threads = 1 if getattr(_own, "is_worker", False) else count_threads()
+    parts = max(1, min(threads, n // max(1, least)))
     bounds = [n * part // parts for part in range(parts + 1)]
     slices = [slice(start, stop) for start, stop in pairwise(bounds)]
     if parts == 1:
@@ -58,5 +65,9 @@ def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Resul
 def _pool(workers: int) -> ThreadPoolExecutor:
     with _lock:
         if workers not in _pools:
-            _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="wolpertinger")
+            _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="wolpertinger", initializer=_mark)
         return _pools[workers]
+
+
+def _mark() -> None:
+    _own.is_worker = True

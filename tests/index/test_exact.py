@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from wolpertinger.index import ExactIndex, exact
+from wolpertinger.index import ExactIndex, Store, exact
 
 
 def brute_force(vectors, queries, k):
@@ -91,3 +91,28 @@ def test_the_table_is_not_copied(tmp_path):
     assert np.shares_memory(index._store.vectors(), vectors)
     assert peak < vectors.nbytes
     np.testing.assert_array_equal(index.search(vectors[[5, 199_999]], 1), [[5], [199_999]])
+
+
+@pytest.mark.parametrize("block_bytes", [exact.BLOCK_BYTES, 4 * 37])
+def test_rows_that_come_and_go_leave_it_exact(block_bytes, monkeypatch):
+    monkeypatch.setattr(exact, "BLOCK_BYTES", block_bytes)
+    rng = np.random.default_rng(0)
+    store = Store(rng.integers(-2, 3, size=(60, 3)).astype(np.float32))
+    index = ExactIndex(store)
+    queries = rng.integers(-2, 3, size=(5, 3)).astype(np.float32)
+    for step in range(6):
+        store.remove(rng.choice(store.ids, 15, replace=False))
+        store.add(rng.integers(-2, 3, size=(10, 3)) * 10.0**step)  # further and further away
+        for k in (1, 12, store.n):
+            left = store.ids
+            expected = left[brute_force(store.take(left), queries, k)]
+            np.testing.assert_array_equal(index.search(queries, k), expected)
+
+
+def test_a_query_at_the_end_of_float32_is_no_warning():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(60, 3)).astype(np.float32)
+    for table in (vectors, (vectors * 1e30 - 3e38).astype(np.float32)):
+        queries = np.float32([[3e38] * 3, [-3e38] * 3, [3e38, 0, -3e38]])
+        found = ExactIndex(table).search(queries, 20)
+        assert all(len(set(row)) == 20 and min(row) >= 0 for row in found.tolist())

@@ -1,11 +1,15 @@
-"""FAISS recipes: short results are completed, bad recipes are explained."""
+"""FAISS recipes: short results are completed, the exact distance decides, bad recipes are explained."""
+
+import math
 
 import faiss
 import numpy as np
 import pytest
 
 from wolpertinger.index.exact import ExactIndex
-from wolpertinger.index.faiss import FaissIndex
+from wolpertinger.index.faiss import LARGEST, Effort, FaissIndex, TooSlowError, rank
+from wolpertinger.index.measure import recall
+from wolpertinger.index.store import Store
 
 
 @pytest.fixture
@@ -21,14 +25,14 @@ def queries():
 @pytest.mark.parametrize("recipe", ["IVF64,Flat", "IVF64,SQ8", "PCA3,IVF64,Flat", "IVF64,SQ8,RFlat"])
 @pytest.mark.parametrize("k", [20, 200, 400])
 def test_lists_that_hold_fewer_than_k_are_widened(vectors, queries, recipe, k):
-    index = FaissIndex(vectors, recipe, nprobe=1)
+    index = FaissIndex(vectors, recipe, effort=Effort(nprobe=1))
     found = index.search(queries, k)  # a list holds about 6
     assert all(len(set(row)) == k for row in found.tolist())
     assert found.min() >= 0
 
 
 def test_widening_leaves_the_index_as_it_was(vectors, queries):
-    index = FaissIndex(vectors, "IVF64,Flat", nprobe=1)
+    index = FaissIndex(vectors, "IVF64,Flat", effort=Effort(nprobe=1))
     before = index.search(queries, 1)
     index.search(queries, 300)
     assert faiss.extract_index_ivf(index._faiss).nprobe == 1
@@ -38,8 +42,8 @@ def test_widening_leaves_the_index_as_it_was(vectors, queries):
 class Stub:
     """A FAISS index that always answers with the same ids."""
 
-    def __init__(self, ids):
-        self.ids, self.calls = ids, 0
+    def __init__(self, ids, ntotal):
+        self.ids, self.ntotal, self.calls = ids, ntotal, 0
 
     def search(self, queries, k, params=None):
         self.calls += 1
@@ -49,16 +53,17 @@ class Stub:
 @pytest.mark.parametrize("answer", [[3, -1, -1], [3, 3, 5], [-1, -1, -1]])
 def test_padding_and_repeats_end_in_an_exact_scan(vectors, queries, monkeypatch, answer):
     index = FaissIndex(vectors, "Flat")
-    stub = Stub(np.array(answer))
+    stub = Stub(np.array(answer), len(vectors))
     monkeypatch.setattr(index, "_faiss", stub)
-    monkeypatch.setattr("wolpertinger.index.faiss._search_params", lambda *_: (None, True))
+    monkeypatch.setattr("wolpertinger.index.faiss._search_params", lambda *_: None)
     monkeypatch.setattr("wolpertinger.index.faiss._inverted_file", lambda _: None)
+    monkeypatch.setattr("wolpertinger.index.faiss._innermost", lambda index: index)
     np.testing.assert_array_equal(index.search(queries, 3), ExactIndex(vectors).search(queries, 3))
-    assert stub.calls == 1
+    assert stub.calls == 2  # as asked, and once more as wide as it goes
 
 
 def test_hnsw_with_k_above_ef_search_is_full(vectors, queries):
-    found = FaissIndex(vectors, "HNSW8", ef_search=16).search(queries, 250)
+    found = FaissIndex(vectors, "HNSW8", effort=Effort(ef_search=16)).search(queries, 250)
     assert all(len(set(row)) == 250 and min(row) >= 0 for row in found.tolist())
 
 
@@ -76,3 +81,136 @@ def test_a_recipe_that_does_not_suit_the_table_is_an_error_that_says_so(vectors,
 def test_an_unknown_recipe_is_an_error_with_examples(vectors):
     with pytest.raises(ValueError, match=r"index='Nope' is not a recipe FAISS can build .*HNSW32"):
         FaissIndex(vectors, "Nope")
+
+
+@pytest.mark.parametrize("recipe", ["PQ4x4fs", "IVF16,PQ4x4fs", "IVF16,SQ4", "PCA2,Flat", "LSH"])
+def test_more_candidates_find_more_and_all_find_all(vectors, queries, recipe):
+    index = FaissIndex(vectors, recipe)
+    expected = ExactIndex(vectors).search(queries, 10)
+    shares = []
+    for overfetch in (1, 4, 40):
+        wider = index.with_effort(Effort(nprobe=16, overfetch=overfetch))
+        shares.append(recall(vectors, queries, wider.search(queries, 10), expected).mean())
+    assert shares[0] <= shares[1] <= shares[2] == 1
+
+
+def test_another_effort_shares_the_built_index(vectors):
+    index = FaissIndex(vectors, "IVF16,Flat", effort=Effort(nprobe=1))
+    twin = index.with_effort(Effort(nprobe=16))
+    assert twin._faiss is index._faiss
+    assert (index.effort.nprobe, twin.effort.nprobe) == (1, 16)
+
+
+@pytest.mark.parametrize("recipe", ["Flat", "IVF16,SQ8", "HNSW8", "PQ4x4fs", "PCA2,IVF16,Flat"])
+def test_what_is_added_is_added_once_for_all_efforts(vectors, recipe):
+    """Each of them took the rows in anew, so that the ids of what was added next were wrong."""
+    store = Store(vectors)
+    index = FaissIndex(store, recipe)
+    twins = [index, index.with_effort(Effort(overfetch=3)), index.with_effort(Effort(overfetch=4))]
+    for twin in twins:
+        twin.search(vectors[:2], 3)
+    rng = np.random.default_rng(3)
+    for _ in range(2):
+        rows = rng.normal(size=(5, 4)).astype(np.float32)
+        new = store.add(rows)
+        for twin in twins:
+            np.testing.assert_array_equal(twin.search(rows, 100)[:, 0], new)
+        assert index._faiss.ntotal == store.size
+    assert FaissIndex(store, recipe, built=index.to_bytes()).n == 410
+
+
+@pytest.mark.parametrize("recipe", ["Flat", "IVF16,SQ8", "HNSW8", "IVF16,PQ4x4fs", "IVF16,SQ8,RFlat"])
+def test_bytes_there_and_back_give_the_same_answers(vectors, queries, recipe):
+    store = Store(vectors)
+    index = FaissIndex(store, recipe, effort=Effort(nprobe=2))
+    data = index.to_bytes()
+    data.flags.writeable = False  # as bytes of a file are
+    restored = FaissIndex(store, recipe, effort=Effort(nprobe=2), built=data)
+    np.testing.assert_array_equal(restored.search(queries, 20), index.search(queries, 20))
+    rows = np.float32([[0.5, 0.5, 0.5, 0.5]])
+    new = store.add(rows)  # after it was written
+    late = FaissIndex(store, recipe, built=data)
+    assert late.search(rows, 60)[0, 0] == new[0]
+
+
+def test_bytes_of_another_table_are_refused(vectors):
+    data = FaissIndex(vectors, "Flat").to_bytes()
+    with pytest.raises(ValueError, match="saved index 'Flat' holds 400 vectors of 4 dimensions, the table 399 of 4"):
+        FaissIndex(vectors[:399], "Flat", built=data)
+    with pytest.raises(ValueError, match="holds 400 vectors of 4 dimensions, the table 400 of 3"):
+        FaissIndex(vectors[:, :3], "Flat", built=data)
+    with pytest.raises(ValueError, match="saved index 'Flat' cannot be read"):
+        FaissIndex(vectors, "Flat", built=data[:50])
+
+
+def test_the_rank_is_by_distance_then_id_and_says_what_is_short():
+    store = Store(np.float32([[0], [1], [1], [3], [4], [1]]))
+    store.remove([4])
+    candidates = np.array([[3, 2, 0, 1, 5], [3, 3, 1, 4, -1], [4, 9, -1, 2, 0]])
+    points = np.zeros((3, 1), np.float32)
+    ids, short = rank(store, points, candidates, 3)
+    np.testing.assert_array_equal(ids[0], [0, 1, 2])
+    np.testing.assert_array_equal(short, [False, True, True])
+    ids, short = rank(store, points, candidates, 2)
+    np.testing.assert_array_equal(ids, [[0, 1], [1, 3], [0, 2]])
+    assert not short.any()
+
+
+def test_no_time_to_build_is_an_error_before_all_is_done():
+    vectors = np.random.default_rng(0).normal(size=(9_000, 2)).astype(np.float32)  # more than one block
+    with pytest.raises(TooSlowError, match=r"building it would take about .* s, 0 s are left to build in"):
+        FaissIndex(vectors, "Flat", build_seconds=0.0)
+    assert FaissIndex(vectors, "Flat", build_seconds=math.inf).n == 9_000
+
+
+def test_centroids_of_another_index_save_the_k_means(vectors):
+    first = FaissIndex(vectors, "IVF16,Flat")
+    assert first.centroids.shape == (16, 4)
+    second = FaissIndex(vectors, "IVF16,SQ8", centroids=first.centroids)
+    np.testing.assert_array_equal(second.centroids, first.centroids)
+    assert FaissIndex(vectors, "Flat").centroids is None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "kind", "lists", "exact"),
+    [
+        ("Flat", "flat", 1, True),
+        ("PQ4x4fs", "flat", 1, False),
+        ("IVF16,Flat", "IVF", 16, True),
+        ("PCA2,IVF16,Flat", "IVF", 16, False),
+        ("IVF16,SQ8,RFlat", "IVF", 16, False),
+        ("HNSW8", "HNSW", 1, True),
+        ("PCA2,HNSW8", "HNSW", 1, False),
+    ],
+)
+def test_what_an_index_says_of_itself(vectors, recipe, kind, lists, exact):
+    index = FaissIndex(vectors, recipe)
+    assert (index.kind, index.lists, index.has_exact_distances) == (kind, lists, exact)
+    assert index.nbytes > 0
+
+
+@pytest.mark.parametrize(
+    ("effort", "text"),
+    [
+        (Effort(), ""),
+        (Effort(nprobe=4), "nprobe 4"),
+        (Effort(ef_search=64, overfetch=2.5), "efSearch 64, re-ranks 2.5 k"),
+    ],
+)
+def test_an_effort_in_words(effort, text):
+    assert str(effort) == text
+
+
+def test_one_row_too_large_for_faiss_makes_no_other_unfindable(vectors, queries):
+    store = Store(vectors)
+    index = FaissIndex(store, "IVF16,SQ8")
+    index.search(queries, 3)
+    new = store.add(np.full((1, 4), 10 * LARGEST))
+    np.testing.assert_array_equal(index.search(queries, 20), ExactIndex(vectors).search(queries, 20))
+    assert index.search(np.full((1, 4), 9 * LARGEST), 1) == new
+
+
+def test_small_tables_are_no_reason_to_print_warnings(vectors, capfd):
+    FaissIndex(vectors, "IVF16,PQ4x4fs")
+    FaissIndex(vectors, "PCA2,PQ2x4")
+    assert capfd.readouterr() == ("", "")

@@ -91,7 +91,8 @@ class ExactIndex:
         most t + e. So a row that belongs has an approximation of at most t + 2e. One pass over the table in blocks:
         the k-th smallest so far is at least t, so what it drops does not belong.
         """
-        centred = (queries - self._centre).astype(np.float32)
+        with np.errstate(over="ignore"):  # such queries have an infinite margin
+            centred = (queries - self._centre).astype(np.float32)
         margin = 2 * self._error_bound(centred)
         smallest = np.empty((len(queries), 0), np.float32)
         kept: list[tuple[Ids, Ids, Vectors]] = []
@@ -128,7 +129,8 @@ class ExactIndex:
         unit = 2.0**-24 if torch.get_float32_matmul_precision() == "highest" else 2.0**-7
         length = np.linalg.norm(centred.astype(np.float64), axis=1)
         reach = self._radius + length
-        error = unit * ((2 * self.dim + 16) * self._radius * length + 10 * self._radius**2)
+        with np.errstate(invalid="ignore"):  # 0 times inf
+            error = unit * ((2 * self.dim + 16) * self._radius * length + 10 * self._radius**2)
         error += self.dim * (2.0**-49 * reach**2 + 2.0**-120 * (1 + reach))  # float64, and underflow in float32
         return np.where(reach**2 < LARGEST_SQUARE, error, np.inf)
 
@@ -150,7 +152,7 @@ def _pad(rows: Ids, values: npt.NDArray[Any], filling: float, n: int) -> npt.NDA
 def _threshold(smallest: Vectors, k: int, margin: Distances) -> Vectors:
     if smallest.shape[1] < k:  # fewer rows seen than are wanted
         return np.full(len(smallest), np.inf, np.float32)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN, from overflow, keeps all rows
         return np.nextafter((smallest.max(axis=1) + margin).astype(np.float32), np.float32(np.inf))
 
 

@@ -1,6 +1,7 @@
 """Approximate nearest neighbours by FAISS, completed so that k distinct neighbours always come back."""
 
 import math
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ TRAINING_ROUNDS = 10  # of k-means
 LEAST_TRAINING_ROWS = 1 << 16
 NONE = np.uint64(2**64 - 1)  # the key of no row, which sorts behind all others
 ADDED_ROWS = 1 << 20  # at a time
+LARGEST = 1e17  # coordinate whose squares FAISS can sum in float32; its k-means ends the process where they overflow
 FIRST_ROWS = 1 << 12  # after which the time of building is foreseen
 
 
@@ -82,8 +84,10 @@ class FaissIndex:
             self._faiss = _build(self._store, recipe, build_seconds, centroids)
         else:
             self._faiss = _read(built, self._store, recipe)
-        self._rows = self._store.size if built is None else int(self._faiss.ntotal)  # of the store, that are in it
+        self._seen = 0  # rows of the store that were looked at
+        self._overflows = False  # some are too large for FAISS: an exact scan answers
         self._version = -1
+        self._lock = threading.Lock()  # one for all that share the FAISS index
         self._selector: Any = None  # what makes FAISS skip removed rows
         self._unskipped = 0  # removed rows that come back all the same
 
@@ -148,11 +152,13 @@ class FaissIndex:
     def candidates(self, points: Vectors, wanted: int, effort: Effort) -> Ids:
         """Ids (batch, wanted) by FAISS's own distances, nearest first, -1 where it found fewer."""
         self._catch_up()
+        if self._overflows:
+            return np.full((len(points), wanted), -1)
         if (wanted, effort) not in self._params:
             breadth = self._breadth(wanted, effort)
             self._params[wanted, effort] = _search_params(self._faiss, *breadth, self._selector)
         with _threads(1):
-            return self._faiss.search(points, wanted, params=self._params[wanted, effort])[1]
+            return self._faiss.search(_limit(points), wanted, params=self._params[wanted, effort])[1]
 
     def _search(self, points: Vectors, k: int) -> Ids:
         found, short = self._attempt(points, k, self.effort)
@@ -191,13 +197,15 @@ class FaissIndex:
         """Take in what was added to the store and removed from it since the last search."""
         if self._version == self._store.version:
             return
-        _add(self._faiss, self._store, self._rows)
-        self._rows = self._store.size
-        removed = self._store.removed
-        self._selector = _skip(self._faiss, removed, self._store) if len(removed) else None
-        self._unskipped = 0 if self._selector is not None else len(removed)
-        self._params = {}
-        self._version = self._store.version
+        with self._lock:
+            _add(self._faiss, self._store, self._faiss.ntotal)  # another effort's twin may have added them already
+            self._overflows = self._overflows or _reach(self._store, self._seen) > LARGEST
+            self._seen = self._store.size
+            removed = self._store.removed
+            self._selector = _skip(self._faiss, removed, self._store) if len(removed) else None
+            self._unskipped = 0 if self._selector is not None else len(removed)
+            self._params = {}
+            self._version = self._store.version
 
 
 def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
@@ -235,8 +243,8 @@ def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, n
 def _squared_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:
     """|x[ids[i, j]] - points[i]|^2 (batch, width) in float32, from differences."""
     difference = store.take(ids)
-    difference -= points[:, None]
     with np.errstate(over="ignore"):
+        difference -= points[:, None]
         return np.einsum("bkd,bkd->bk", difference, difference)
 
 
@@ -258,11 +266,13 @@ def _build(store: Store, recipe: str, seconds: float, centroids: Vectors | None)
         inverted_file.cp.min_points_per_centroid = 1  # else FAISS prints a warning about small tables to stderr
         if centroids is not None and len(centroids) == inverted_file.nlist:
             inverted_file.quantizer.add(centroids)
+    if hasattr(codes := _innermost(index), "pq"):
+        codes.pq.cp.min_points_per_centroid = 1
     try:
         with _threads(count_threads()):
             index.train(_sample(store, rows))
             _fill(index, store, start, seconds)
-            index.search(store.take(np.zeros(1, np.int64)), 1)  # a recipe such as "IVF0,Flat" fails only now
+            index.search(_limit(store.take(np.zeros(1, np.int64))), 1)  # a recipe such as "IVF0,Flat" fails only now
     except TooSlowError:
         raise
     except RuntimeError as error:
@@ -276,9 +286,20 @@ def _build(store: Store, recipe: str, seconds: float, centroids: Vectors | None)
 def _sample(store: Store, rows: int) -> Vectors:
     """Rows to train on: a part of a large table, always the same."""
     if store.n <= rows:
-        return store.take(store.ids)
+        return _limit(store.take(store.ids))
     places = np.sort(np.random.default_rng(0).choice(store.n, rows, replace=False, shuffle=False))
-    return store.take(places if store.n == store.size else store.ids[places])
+    return _limit(store.take(places if store.n == store.size else store.ids[places]))
+
+
+def _reach(store: Store, start: int) -> float:
+    """Largest coordinate, up or down, of the rows from `start` on."""
+    blocks = (store.rows(block) for block in store.blocks(ADDED_ROWS, start))
+    return max((max(float(rows.max()), -float(rows.min())) for rows in blocks), default=0.0)
+
+
+def _limit(rows: Vectors) -> Vectors:
+    """Rows as FAISS can take them: as they are, if their squares do not overflow."""
+    return np.clip(rows, -LARGEST, LARGEST) if rows.size and max(rows.max(), -rows.min()) > LARGEST else rows
 
 
 def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
@@ -286,7 +307,7 @@ def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
     trained = time.perf_counter()
     rows = ADDED_ROWS if math.isinf(seconds) else max(FIRST_ROWS, store.size // 64)
     for block in store.blocks(rows):
-        index.add(store.rows(block))
+        index.add(_limit(store.rows(block)))
         filling = (time.perf_counter() - trained) * store.size / block.stop
         expected = trained - start + filling
         if expected > seconds and block.stop < store.size:
@@ -297,7 +318,7 @@ def _add(index: Any, store: Store, start: int) -> None:
     """Put what was added to the store since it had `start` rows into the index."""
     with _threads(count_threads()):
         for block in store.blocks(ADDED_ROWS, start):
-            index.add(store.rows(block))
+            index.add(_limit(store.rows(block)))
 
 
 def _read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
@@ -318,7 +339,8 @@ def _skip(index: Any, removed: Ids, store: Store) -> Any:
     bits = np.packbits(~np.isin(np.arange(store.size), removed), bitorder="little")
     selector = faiss.IDSelectorBitmap(bits)
     try:
-        index.search(store.take(store.ids[:1]), 1, params=_search_params(index, 1, 1, selector))
+        with _threads(1):
+            index.search(_limit(store.take(store.ids[:1])), 1, params=_search_params(index, 1, 1, selector))
     except RuntimeError:
         return None
     return selector

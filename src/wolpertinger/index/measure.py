@@ -19,7 +19,7 @@ Recalls = npt.NDArray[np.float64]
 def recall(vectors: npt.ArrayLike | Store, queries: npt.ArrayLike, found: Ids, exact: Ids) -> Recalls:
     """Share (batch,) of each query's k nearest that were found, by distance: any row as near as the k-th counts.
 
-    `found` (batch, any) and `exact` (batch, k) hold ids; -1 stands for none.
+    `found` (batch, any) and `exact` (batch, k) hold ids; -1 stands for none, and removed rows count for nothing.
     """
     return recall_by_width(vectors, queries, found, exact)[:, -1]
 
@@ -32,7 +32,7 @@ def recall_by_width(vectors: npt.ArrayLike | Store, queries: npt.ArrayLike, foun
     shares = np.empty(found.shape)
     for row, point in enumerate(points):
         limit = squared_distances(store, point, exact[row]).max() * (1 + ROUNDING)
-        there = found[row] >= 0
+        there = store.holds(found[row])
         near = there & (squared_distances(store, point, np.where(there, found[row], 0)) <= limit)
         # A row that came twice was found once.
         distinct = np.zeros(len(near), np.bool_)
@@ -47,8 +47,8 @@ def squared_distances(store: Store, point: Vectors, ids: Ids) -> Vectors:
     step = max(1, CHUNK_BYTES // (4 * store.dim))
     for start in range(0, len(ids), step):
         difference = store.take(ids[start : start + step])
-        difference -= point
         with np.errstate(over="ignore"):
+            difference -= point
             distances[start : start + step] = np.einsum("kd,kd->k", difference, difference)
     return distances
 

@@ -1,0 +1,153 @@
+"""Work is divided among threads once, in order, and nobody else's settings change."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import faiss
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolpertinger import threads
+from wolpertinger.index import ExactIndex, FaissIndex
+from wolpertinger.threads import count_threads, divide, set_threads
+
+
+@pytest.fixture(autouse=True)
+def restore_threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@given(n=st.integers(0, 60), least=st.integers(0, 20), count=st.integers(1, 5))
+def test_slices_cover_every_row_once_in_order(n, least, count):
+    set_threads(count)
+    slices = divide(lambda rows: rows, n, least=least)
+    assert [row for rows in slices for row in range(n)[rows]] == list(range(n))
+    assert 1 <= len(slices) <= count
+    if len(slices) > 1:
+        assert all(rows.stop - rows.start >= least for rows in slices)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_as_many_threads_as_torch_has_and_the_caller_is_one(count):
+    set_threads(count)
+    assert count_threads() == torch.get_num_threads() == count
+    barrier = threading.Barrier(count, timeout=20)
+
+    def work(_):
+        barrier.wait()  # all of them at the same time
+        return threading.get_ident()
+
+    found = divide(work, 100, least=1)
+    assert len(set(found)) == count
+    assert found[0] == threading.get_ident()
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_an_error_in_any_part_surfaces(bad):
+    set_threads(3)
+
+    def work(rows):
+        if rows.start == 10 * bad:
+            raise KeyError(f"part {bad}")
+
+    with pytest.raises(KeyError, match=f"part {bad}"):
+        divide(work, 30, least=1)
+    assert divide(lambda rows: rows.stop, 30, least=1) == [10, 20, 30]  # the threads are still there
+
+
+def test_work_that_divides_its_own_work_does_not_wait_for_itself():
+    """A lookup that came back short is left to a scan, which divides its queries too: that was for ever."""
+    set_threads(2)
+    done = []
+
+    def outer(rows):
+        return sum(divide(lambda own: own.stop - own.start, rows.stop - rows.start, least=1))
+
+    thread = threading.Thread(target=lambda: done.append(divide(outer, 10, least=1)), daemon=True)
+    thread.start()
+    thread.join(timeout=20)
+    assert done == [[5, 5]]
+
+
+def test_two_callers_at_a_time_get_their_own_results():
+    set_threads(2)
+    results = {}
+
+    def call(offset):
+        results[offset] = [divide(lambda rows: offset + rows.start, 10, least=1) for _ in range(50)]
+
+    callers = [threading.Thread(target=call, args=(offset,), daemon=True) for offset in (0, 100, 200)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(timeout=20)
+    assert results == {offset: [[offset, offset + 5]] * 50 for offset in (0, 100, 200)}
+
+
+FORK = """
+import os, torch
+from wolpertinger.threads import divide, set_threads
+set_threads(2)
+assert divide(lambda rows: rows.start, 10, least=1) == [0, 5]
+child = os.fork()
+if child == 0:
+    os._exit(divide(lambda rows: rows.start, 10, least=1)[1])
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+"""
+
+
+def test_a_forked_process_has_threads_of_its_own():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], check=True, timeout=60, env={**os.environ})
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_no_threads_are_an_error(n):
+    before = torch.get_num_threads()
+    with pytest.raises(ValueError, match=f"threads={n}: give at least 1"):
+        set_threads(n)
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("recipe", ["Flat", "IVF8,Flat", "HNSW8"])
+def test_results_do_not_depend_on_the_threads_and_faiss_keeps_its_own(recipe):
+    rng = np.random.default_rng(0)
+    vectors, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (400, 64))
+    index = FaissIndex(vectors, recipe)
+    expected = index.search(queries, 7)
+    set_threads(3)
+    before = faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(5)
+        np.testing.assert_array_equal(index.search(queries, 7), expected)
+        assert faiss.omp_get_max_threads() == 5
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+def test_short_lookups_in_a_thread_end_in_a_scan(monkeypatch):
+    set_threads(2)
+    monkeypatch.setattr("wolpertinger.index.exact.CHUNK_BYTES", 64)  # so that few queries are divided
+    rng = np.random.default_rng(0)
+    vectors, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (100, 32))
+    index = FaissIndex(vectors, "Flat")
+    monkeypatch.setattr(index, "candidates", lambda points, wanted, effort: np.full((len(points), wanted), -1))
+    found = []
+    thread = threading.Thread(target=lambda: found.append(index.search(queries, 5)), daemon=True)
+    thread.start()
+    thread.join(timeout=20)
+    np.testing.assert_array_equal(found, [ExactIndex(vectors).search(queries, 5)])
+
+
+def test_pools_are_kept():
+    set_threads(2)
+    divide(lambda rows: None, 10, least=1)
+    pool = threads._pools[1]
+    divide(lambda rows: None, 10, least=1)
+    assert threads._pools[1] is pool

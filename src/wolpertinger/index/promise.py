@@ -16,7 +16,7 @@ from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.tune import BUILD_SECONDS, CONFIDENCE, EXACT_BELOW, Tuner, Tuning, check_recall
+from wolpertinger.index.tune import BUILD_SECONDS, CONFIDENCE, Tuner, Tuning, check_recall
 
 RECENT = 2_048  # queries that are remembered, for the next tuning
 CHECKED_SHARE = 0.02  # of the time of all lookups, to spend on checking some of them
@@ -134,8 +134,11 @@ class PromisedIndex:
     def tune(self, queries: npt.ArrayLike, k: int) -> Tuning:
         """Tune for k on these queries now, not on what was asked."""
         with self._lock:
-            self._recent = check_queries(queries, self.dim)[-RECENT:]
-            self._tune(check_k(k, self.n), live=True)
+            k, points = check_k(k, self.n), check_queries(queries, self.dim)
+            if not len(points):
+                raise ValueError("queries are empty: give at least one to tune on")
+            self._recent = points[-RECENT:]
+            self._tune(k, live=True)
             return self.tunings[k]
 
     def health(self) -> list[Health]:
@@ -175,14 +178,11 @@ class PromisedIndex:
 
     def _tune(self, k: int, *, live: bool = False, build: bool = True, fell_to: float | None = None) -> None:
         before = self._states.get(k)
-        if self.n < EXACT_BELOW:
-            state = _State(self._tuner.exact, "exact", 0.0, 0.0, deque(maxlen=WINDOW))
-        else:
-            queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
-            tuning = self._tuner.tune(queries, k=k, recall=self.promise, build=build)
-            self.tunings[k] = tuning
-            every = tuning.trials[0].seconds / (CHECKED_SHARE * tuning.chosen.seconds)
-            state = _State(tuning.index, tuning.recipe, every, every, deque(maxlen=WINDOW), live=live)  # type: ignore[arg-type]
+        queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
+        tuning = self._tuner.tune(queries, k=k, recall=self.promise, build=build)
+        self.tunings[k] = tuning
+        every = tuning.trials[0].seconds / (CHECKED_SHARE * tuning.chosen.seconds)
+        state = _State(tuning.index, tuning.recipe, every, every, deque(maxlen=WINDOW), live=live)  # type: ignore[arg-type]
         if before is not None:
             state.checked, state.tunings = before.checked, before.tunings + 1
         self._states[k] = state
@@ -194,14 +194,14 @@ class PromisedIndex:
 
     @property
     def built(self) -> dict[str, npt.NDArray[np.uint8]]:
-        """The FAISS indexes in use by recipe, as bytes that the constructor takes."""
-        used = {state.recipe for state in self._states.values()} - {"exact"}
-        return {recipe: self._tuner.built[recipe].to_bytes() for recipe in sorted(used)}
+        """The FAISS indexes in use by recipe, and the one that was asked for, as bytes that the constructor takes."""
+        used = {values["recipe"] for values in self.state.values()} | {self.recipe or "exact"}
+        return {recipe: self._tuner.built[recipe].to_bytes() for recipe in sorted(used - {"exact"})}
 
     @property
     def state(self) -> dict[str, dict[str, Any]]:
         """What is used for each k, in JSON's terms; set it to go on with what another index had found."""
-        return {str(k): state.to_json() for k, state in self._states.items()}
+        return {str(k): state.to_json() for k, state in self._states.items() if k <= self.n}  # rows may be gone
 
     @state.setter
     def state(self, saved: dict[str, dict[str, Any]]) -> None:
@@ -214,7 +214,7 @@ class PromisedIndex:
 def likely_queries(store: Store, count: int, seed: int = 0) -> Vectors:
     """What an exploring actor may send: rows with noise of half each dimension's spread, within the table's box."""
     rng = np.random.default_rng(seed)
-    rows = store.take(rng.choice(store.ids, count))
+    rows = store.take(rng.choice(store.ids, count)).astype(np.float64)  # float32 may overflow
     noisy = rows + 0.5 * rows.std(axis=0) * rng.standard_normal(rows.shape, dtype=np.float32)
     return np.clip(noisy, rows.min(axis=0), rows.max(axis=0)).astype(np.float32)
 

@@ -129,7 +129,7 @@ class Tuner:
         return {recipe: built.index for recipe, built in self._built.items()}
 
     def _candidates(self, k: int, promise: float) -> list[str]:
-        if promise >= 1:  # only a scan finds all, whatever is asked
+        if promise >= 1 or self.store.n < EXACT_BELOW:  # only a scan finds all, whatever is asked
             return []
         return recipes_for(self.store.n, self.store.dim, k) if self._recipes is None else self._recipes
 
@@ -137,6 +137,8 @@ class Tuner:
         if recipe not in self._built:
             if only_built:
                 raise TooSlowError("not built, and only what is built was asked for")
+            if seconds <= 0:
+                raise TooSlowError(f"none of the {self.build_seconds:g} s to build in are left")
             start = time.perf_counter()
             file = recipe.partition(",")[0]
             index = FaissIndex(self.store, recipe, build_seconds=seconds, centroids=self._centroids.get(file))

@@ -16,7 +16,7 @@ from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.tune import BATCH, BUILD_SECONDS, CONFIDENCE, EXACT_BELOW, Tuner, Tuning, check_recall
+from wolpertinger.index.tune import BATCH, BUILD_SECONDS, CONFIDENCE, Tuner, Tuning, check_recall
 
 RECENT = 2_048  # queries that are remembered, for the next tuning
 CHECKED_SHARE = 0.02  # of the time of all lookups, to spend on checking some of them
@@ -96,9 +96,12 @@ class PromisedIndex:
         if recipe is not None and recipe not in self._tuner.built:
             self._tuner.adopt(FaissIndex(self.store, recipe))  # or an error now, not at the first search
         self._states: dict[int, _State] = {}
-        self._recent = np.empty((0, self.store.dim), np.float32)
+        self._ring = np.empty((RECENT, self.store.dim), np.float32)
+        self._asked = 0  # queries in all; the last of them are in the ring
         self._rng = np.random.default_rng(0)
         self._lock = threading.RLock()
+        self.tunings: dict[int, Tuning] = {}
+        """The last tuning for each k, with all that was tried."""
 
     @property
     def n(self) -> int:
@@ -122,7 +125,7 @@ class PromisedIndex:
         if not len(points):
             return np.empty((0, k), np.int64)
         with self._lock:
-            self._recent = np.concatenate([self._recent, points])[-RECENT:]
+            self._remember(points)
             if k not in self._states:
                 self._tune(k)
             state = self._states[k]
@@ -130,6 +133,16 @@ class PromisedIndex:
         with self._lock:
             self._watch(k, state, points, found)
         return found
+
+    def _remember(self, points: Vectors) -> None:
+        points = points[-RECENT:]
+        places = np.arange(self._asked, self._asked + len(points)) % RECENT
+        self._ring[places] = points
+        self._asked += len(points)
+
+    @property
+    def _recent(self) -> Vectors:
+        return self._ring[: min(self._asked, RECENT)]
 
     def tune(self, queries: npt.ArrayLike, k: int, *, batch: int = BATCH) -> Tuning:
         """Tune for k on these queries now, not on what was asked."""
@@ -176,9 +189,6 @@ class PromisedIndex:
 
     def _tune(self, k: int, *, live: bool = False, build: bool = True, fell_to: float | None = None) -> None:
         before = self._states.get(k)
-        if self.n < EXACT_BELOW:  # nothing to find out
-            self._states[k] = _State(self._tuner.exact, "exact", 0.0, 0.0, deque(maxlen=WINDOW))
-            return
         queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
         self._use(k, self._tuner.tune(queries, k=k, recall=self.promise, build=build), live=live)
         if fell_to is not None and before is not None:
@@ -193,18 +203,18 @@ class PromisedIndex:
         state = _State(tuning.index, tuning.recipe, every, every, deque(maxlen=WINDOW), live=live)  # type: ignore[arg-type]
         if (before := self._states.get(k)) is not None:
             state.checked, state.tunings = before.checked, before.tunings + 1
-        self._states[k] = state
+        self._states[k], self.tunings[k] = state, tuning
 
     @property
     def built(self) -> dict[str, npt.NDArray[np.uint8]]:
-        """The FAISS indexes in use by recipe, as bytes that the constructor takes."""
-        used = {state.recipe for state in self._states.values()} - {"exact"}
-        return {recipe: self._tuner.built[recipe].to_bytes() for recipe in sorted(used)}
+        """The FAISS indexes in use by recipe, and the one that was asked for, as bytes that the constructor takes."""
+        used = {values["recipe"] for values in self.state.values()} | {self.recipe or "exact"}
+        return {recipe: self._tuner.built[recipe].to_bytes() for recipe in sorted(used - {"exact"})}
 
     @property
     def state(self) -> dict[str, dict[str, Any]]:
         """What is used for each k, in JSON's terms; set it to go on with what another index had found."""
-        return {str(k): state.to_json() for k, state in self._states.items()}
+        return {str(k): state.to_json() for k, state in self._states.items() if k <= self.n}  # rows may be gone
 
     @state.setter
     def state(self, saved: dict[str, dict[str, Any]]) -> None:
@@ -218,8 +228,8 @@ def likely_queries(store: Store, count: int, seed: int = 0) -> Vectors:
     """What an exploring actor may send: rows with noise in proportion to each dimension's spread, within their box."""
     rng = np.random.default_rng(seed)
     places = rng.integers(store.n, size=max(count, SPREAD_ROWS))
-    rows = store.take(places if store.n == store.size else store.ids[places])
-    noise = NOISE * rows.std(axis=0) * rng.standard_normal((count, store.dim), dtype=np.float32)
+    rows = store.take(places if store.n == store.size else store.ids[places]).astype(np.float64)  # float32 may overflow
+    noise = NOISE * rows.std(axis=0) * rng.standard_normal((count, store.dim))
     return np.clip(rows[:count] + noise, rows.min(axis=0), rows.max(axis=0)).astype(np.float32)
 
 

@@ -149,6 +149,8 @@ class Tuner:
         return {recipe: built.index for recipe, built in self._built.items()}
 
     def _candidates(self, k: int) -> list[str]:
+        if self.store.n < EXACT_BELOW:
+            return []
         return recipes_for(self.store.n, self.store.dim, k) if self._recipes is None else self._recipes
 
     def _build(self, recipe: str, seconds: float) -> None:
@@ -182,8 +184,6 @@ def recipes_for(n: int, dim: int, k: int) -> list[str]:
     "fs" codes take 4 bits a dimension and are scanned 10 times as fast as floats; exact distances re-rank the best. A
     graph (HNSW) is for few neighbours: at k = 10,000 it is slower than a scan of everything.
     """
-    if n < EXACT_BELOW:
-        return []
     codes = f"PQ{dim if dim <= 64 or dim % 2 else dim // 2}x4fs"
     lists = [2 ** round(math.log2(factor * math.sqrt(n))) for factor in (1, 4)]
     files = [f"IVF{count}" if count <= 8192 else f"IVF{count}_HNSW32" for count in lists if 40 * count <= n]

@@ -1,0 +1,259 @@
+"""A promised recall: tuned, checked while it is used, tuned anew when the queries move."""
+
+import json
+import logging
+
+import numpy as np
+import pytest
+
+from wolpertinger.index import ExactIndex, PromisedIndex, Store, promise, tune
+from wolpertinger.index.faiss import FaissIndex
+from wolpertinger.index.measure import recall
+
+DIM, K = 8, 10
+
+
+@pytest.fixture
+def vectors():
+    return np.random.default_rng(0).normal(size=(2_000, DIM)).astype(np.float32)
+
+
+def asked(n, seed, scale=1.0):
+    return (scale * np.random.default_rng(seed).normal(size=(n, DIM))).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def times(monkeypatch):
+    """Pretended times, so that nothing depends on the machine: the scan is slow, the least effort the fastest."""
+
+    def time(_, index, repeats=3):
+        if isinstance(index, ExactIndex):
+            return 1.0
+        effort = index.effort
+        return 0.02 * effort.overfetch + 1e-4 * (effort.nprobe or effort.ef_search or 1)
+
+    monkeypatch.setattr(tune._Task, "_time", time)
+    monkeypatch.setattr(tune, "MOST_QUERIES", 200)
+
+
+def always_checked(index):
+    for state in index._states.values():
+        state.every = state.countdown = 0
+    return index
+
+
+def test_it_keeps_the_promise_it_was_given(vectors):
+    index = PromisedIndex(vectors, "medium", recipe="IVF32,Flat")
+    assert index.promise == 0.9
+    queries = asked(200, 1)
+    found = index.search(queries, K)
+    assert recall(vectors, queries, found, ExactIndex(vectors).search(queries, K)).mean() > 0.88
+    (health,) = index.health()
+    assert (health.k, health.promise, health.tunings) == (K, 0.9, 1)
+    assert health.index.startswith("IVF32,Flat (nprobe ")
+
+
+def test_nothing_is_tuned_before_the_first_search(vectors):
+    index = PromisedIndex(vectors, 0.9)
+    assert index.health() == []
+    assert index.tunings == {}
+    assert index.search(np.empty((0, DIM)), K).shape == (0, K)
+    assert index.health() == []
+
+
+def test_every_k_has_its_own_setting(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    for k in (1, 500, 1):
+        index.search(asked(5, 1), k)
+    assert [health.k for health in index.health()] == [1, 500]
+    assert index.tunings.keys() == {1, 500}
+    efforts = [index._states[k].index.effort.nprobe for k in (1, 500)]
+    assert efforts[0] < efforts[1]
+
+
+def test_a_recipe_that_cannot_be_built_is_an_error_at_once(vectors):
+    with pytest.raises(ValueError, match="index='Nope' is not a recipe"):
+        PromisedIndex(vectors, 0.9, recipe="Nope")
+
+
+def test_queries_that_drift_away_make_it_tune_anew_and_say_so(caplog):
+    """Half of the rows lie in tight clumps, where one list has all neighbours, the others in a cloud of many lists."""
+    rng = np.random.default_rng(0)
+    centres = 20 + 10 * rng.normal(size=(16, DIM))
+    clumps = np.repeat(centres, 64, axis=0) + 0.01 * rng.normal(size=(1_024, DIM))
+    vectors = np.concatenate([clumps, rng.normal(size=(1_024, DIM))]).astype(np.float32)
+    index = PromisedIndex(vectors, 0.95, recipe="IVF32,Flat")
+    easy, hard = clumps[rng.integers(1_024, size=200)], rng.normal(size=(promise.LEAST_CHECKED + 8, DIM))
+    index.tune(easy, 32)
+    always_checked(index)
+    before = index._states[32].index.effort
+    with caplog.at_level(logging.WARNING, "wolpertinger"):
+        for query in easy[: promise.LEAST_CHECKED + 8]:
+            index.search(query[None], 32)
+        assert not caplog.records
+        assert index.health()[0].recall >= 0.95
+        index._recent = index._recent[:0]  # as if that were long ago
+        index._states[32].window.clear()
+        for query in hard:
+            always_checked(index).search(query[None], 32)
+    (record,) = caplog.records
+    assert "recall at k=32 fell to 0." in record.getMessage()
+    assert "0.95 was promised; tuned again on the last" in record.getMessage()
+    (health,) = index.health()
+    assert health.tunings == 2
+    after = index._states[32].index
+    assert after.effort != before
+    found = after.search(hard, 32)
+    assert recall(vectors, hard, found, ExactIndex(vectors).search(hard, 32)).mean() >= 0.9
+
+
+def test_checks_are_counted_and_averaged(vectors):
+    index = PromisedIndex(vectors, 0.7, recipe="IVF32,Flat")
+    index.search(asked(1, 0), K)
+    always_checked(index)
+    assert index.health()[0].recall is None
+    shares = []
+    for seed in range(20):
+        query = asked(1, seed)
+        found = index.search(query, K)
+        shares.append(recall(vectors, query, found, ExactIndex(vectors).search(query, K))[0])
+    (health,) = index.health()
+    assert health.checked == 20
+    assert health.recall == pytest.approx(np.mean(shares))
+
+
+def test_few_lookups_are_checked(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    index.search(asked(1, 0), K)
+    every = index._states[K].every
+    assert every == pytest.approx(1 / promise.CHECKED_SHARE / index.tunings[K].chosen.seconds)
+    for _ in range(10):
+        index.search(asked(int(every / 3), 1), K)
+    assert 2 <= index.health()[0].checked <= 3
+
+
+def test_an_exact_choice_is_never_checked(vectors, monkeypatch):
+    index = PromisedIndex(vectors, 1.0)
+    index.search(asked(64, 0), K)
+    monkeypatch.setattr(promise, "recall", None)
+    for _ in range(50):
+        index.search(asked(64, 0), K)
+    (health,) = index.health()
+    assert (health.recall, health.checked, health.tunings, health.index) == (1.0, 0, 1, "exact")
+
+
+def test_it_is_tuned_once_more_when_it_knows_what_is_asked(vectors, monkeypatch, caplog):
+    monkeypatch.setattr(promise, "RECENT", 100)
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    monkeypatch.setattr("wolpertinger.index.faiss._build", None)  # nothing is built for it
+    for seed in range(9):
+        index.search(asked(10, seed), K)
+    assert index.health()[0].tunings == 1
+    for seed in range(20):
+        index.search(asked(10, seed), K)
+    assert index.health()[0].tunings == 2
+    assert index._states[K].live
+    assert not caplog.records  # nothing had fallen
+
+
+def test_tuned_on_given_queries(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    tuning = index.tune(asked(100, 1), K)
+    assert tuning is index.tunings[K]
+    assert tuning.recipe == "IVF32,Flat"
+    assert index.health()[0].tunings == 1
+    with pytest.raises(ValueError, match="queries are empty: give at least one to tune on"):
+        index.tune(np.empty((0, DIM)), K)
+    with pytest.raises(ValueError, match="k=2001 is out of range"):
+        index.tune(asked(1, 1), 2_001)
+    assert len(index._recent) == 100
+
+
+@pytest.mark.parametrize("recipe", [None, "IVF4,Flat"])
+def test_a_small_table_can_be_tuned_too(vectors, recipe):
+    """It was a KeyError."""
+    index = PromisedIndex(vectors[:50], 0.9, recipe=recipe)
+    tuning = index.tune(asked(5, 1), np.int64(K))
+    assert (tuning.recipe, len(tuning.trials)) == ("exact", 1)
+    assert index.health()[0].index == "exact"
+
+
+def test_rows_come_and_go(vectors):
+    store = Store(vectors)
+    index = PromisedIndex(store, 0.9, recipe="IVF32,Flat")
+    for k in (1, K):
+        index.search(asked(5, 1), k)
+    always_checked(index)
+    built = index._tuner.built["IVF32,Flat"]._faiss
+    for seed in range(2, 5):
+        rows = asked(3, seed)
+        new = store.add(rows)
+        for k in (1, K):
+            np.testing.assert_array_equal(index.search(rows, k)[:, 0], new)
+        store.remove(new[:1])
+        assert not np.isin(index.search(rows, K), new[0]).any()
+    assert index.built["IVF32,Flat"].dtype == np.uint8
+    assert index._tuner.built["IVF32,Flat"]._faiss is built
+    assert built.ntotal == store.size == 2_009
+    assert index.n == 2_006
+    assert all(health.tunings == 1 for health in index.health())
+
+
+def restore(index, store):
+    """Through what a file holds."""
+    other = PromisedIndex(store, index.promise, recipe=index.recipe, built=index.built)
+    other.state = json.loads(json.dumps(index.state))
+    return other
+
+
+@pytest.mark.parametrize("recipe", [None, "IVF32,PQ8x4fs", "HNSW16"])
+def test_another_index_goes_on_from_its_state(vectors, recipe, monkeypatch):
+    store = Store(vectors)
+    index = PromisedIndex(store, 0.9, recipe=recipe)
+    queries = asked(20, 1)
+    expected = {k: index.search(queries, k) for k in (1, K)}
+    monkeypatch.setattr("wolpertinger.index.faiss._build", None)
+    monkeypatch.setattr(tune.Tuner, "tune", None)
+    other = restore(index, store)
+    for k, ids in expected.items():
+        np.testing.assert_array_equal(other.search(queries, k), ids)
+    assert [h.index for h in other.health()] == [h.index for h in index.health()]
+    assert other.state == index.state
+
+
+def test_what_was_tuned_for_more_rows_than_are_left_is_not_kept(vectors):
+    """It made the file unreadable."""
+    store = Store(vectors)
+    index = PromisedIndex(store, 0.9, recipe="IVF32,Flat")
+    for k in (K, 1_500):
+        index.search(asked(5, 1), k)
+    store.remove(np.arange(1_000))
+    assert index.state.keys() == {str(K)}
+    assert [health.k for health in restore(index, store).health()] == [K]
+
+
+def test_a_state_that_does_not_fit_is_an_error(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    index.search(asked(5, 1), K)
+    other = PromisedIndex(vectors, 0.9)
+    with pytest.raises(KeyError, match="IVF32,Flat"):
+        other.state = index.state
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30, 3e37])
+def test_likely_queries_lie_in_the_box_of_the_table(vectors, scale):
+    store = Store(vectors * np.float32(scale))
+    store.remove(np.arange(1_000))
+    queries = promise.likely_queries(store, 500)
+    assert (queries.shape, queries.dtype) == ((500, DIM), np.float32)
+    assert (queries >= store.reduce(np.minimum)).all()
+    assert (queries <= store.reduce(np.maximum)).all()
+    np.testing.assert_array_equal(queries, promise.likely_queries(store, 500))
+    assert len(np.unique(queries[:, 0])) > 100
+
+
+def test_faiss_is_what_was_chosen(vectors):
+    index = PromisedIndex(vectors, 0.7)
+    index.search(asked(5, 1), K)
+    assert isinstance(index._states[K].index, FaissIndex)
+    assert index.built.keys() == {index._states[K].recipe}

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tests.experiments.lookup_fakes import FAKES, FakeTuner
-from wolpertinger import index
 from wolpertinger.cli import main
 from wolpertinger.experiments import lookup
 
@@ -12,7 +11,7 @@ from wolpertinger.experiments import lookup
 @pytest.fixture
 def quick(monkeypatch, tmp_path):
     """Fakes instead of libraries, in a folder with some vectors and queries."""
-    monkeypatch.setattr(index, "Tuner", FakeTuner, raising=False)
+    monkeypatch.setattr(lookup, "Tuner", FakeTuner)
     bench = lookup.bench
     monkeypatch.setattr(lookup, "bench", lambda *args, **options: bench(*args, contenders=FAKES, **options))
     monkeypatch.chdir(tmp_path)

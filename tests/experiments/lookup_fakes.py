@@ -24,7 +24,10 @@ class FakeTuner:
     """Always chooses the scan; `asked` keeps what it was asked."""
 
     def __init__(self, vectors, build_seconds):
-        self.vectors, self.asked = vectors, []
+        self.exact, self.asked = ExactIndex(vectors), []
+
+    def build_for(self, k):
+        pass
 
     def tune(self, queries, *, k, recall, batch):
         self.asked.append((len(queries), k, recall, batch))
@@ -32,7 +35,7 @@ class FakeTuner:
             Trial("exact", "", np.float32(1.0), 1e-4, 0.1, 80.0, np.True_),
             Trial("IVF4,Flat", "nprobe 1", 0.5, 1e-5, 0.1, 88, False),
         ]
-        return SimpleNamespace(index=ExactIndex(self.vectors), recipe="exact", trials=trials)
+        return SimpleNamespace(index=self.exact, recipe="exact", trials=trials)
 
 
 @dataclass

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.experiments.lookup_fakes import FAKES, FakeTuner
-from wolpertinger import index
+from wolpertinger.experiments import lookup
 from wolpertinger.experiments.contenders import CONTENDERS
 from wolpertinger.experiments.lookup import CLOSE, _count_queries, bench
 from wolpertinger.experiments.lookup_sets import isotropic
@@ -20,7 +20,7 @@ def tuners():
         return made[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index, "Tuner", make, raising=False)
+        patch.setattr(lookup, "Tuner", make)
         yield made
 
 

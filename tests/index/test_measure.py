@@ -90,6 +90,7 @@ def test_the_time_is_a_querys_and_the_batches_differ():
 
     seconds = seconds_per_query(search, np.arange(6, dtype=np.float32)[:, None], batch=2, repeats=3)
     assert seconds >= 0.0005  # of two that took a millisecond together
-    assert asked == [[0, 1], [2, 3], [4, 5]]
+    assert asked[:3] == [[0, 1], [2, 3], [4, 5]]
+    assert len(asked) > 3  # quick ones are repeated more
     seconds_per_query(search, np.zeros((1, 1), np.float32), batch=64, repeats=1)
     assert asked[-1] == [0]

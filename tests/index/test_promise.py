@@ -92,7 +92,7 @@ def test_queries_that_drift_away_make_it_tune_anew_and_say_so(caplog):
             index.search(query[None], 32)
         assert not caplog.records
         assert index.health()[0].recall >= 0.95
-        index._recent = index._recent[:0]  # as if that were long ago
+        index._asked = 0  # as if that were long ago
         index._states[32].window.clear()
         for query in hard:
             always_checked(index).search(query[None], 32)

@@ -90,7 +90,7 @@ def bench(
         queries = chosen.queries(_count_queries(k), HELD_OUT_SEED)
         truth = Truth(vectors, queries, tuner.exact.search(queries, k))
         tuning_queries = chosen.queries(_count_queries(k), TUNE_SEED)
-        tuner.build(k)  # on all threads, as the contenders were built
+        tuner.build_for(k)  # on all threads, as the contenders were built
         with using_threads(1):  # the other libraries are told at each search
             climbed = {name: _climb(rival, truth, targets, budget, say) for name, rival in rivals.items()}
             for target in targets:

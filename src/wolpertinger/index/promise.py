@@ -149,6 +149,7 @@ class PromisedIndex:
         k = check_k(k, self.n)
         with self._lock:
             tuning = self._tuner.tune(queries, k=k, recall=self.promise, batch=batch)
+            self._remember(check_queries(queries, self.dim))
             self._use(k, tuning, live=True)
             return tuning
 

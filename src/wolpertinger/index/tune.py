@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ STEP, STRIDE = 1.2, 8  # between one effort and the next; and how many steps at 
 LOOK_BEYOND = 1.2  # times the fastest so far, that an effort may take and still be looked at
 NEARLY = 0.005  # of recall
 MOST_CANDIDATES = 256  # to re-rank for one neighbour; for k of them relatively fewer, 3 k at least
+UNBUILT = "not built, and only what is built was asked for"
 FINALISTS, FINAL_ROUNDS = 3, 5
 
 
@@ -107,21 +108,27 @@ class Tuner:
         points = _sample(check_queries(queries, self.store.dim), k)
         if not len(points):
             raise ValueError("queries are empty: give at least one to tune on")
-        built, skipped = self.build(k) if build and promise < 1 else (self._built, {})
+        candidates = self._candidates(k) if promise < 1 else []  # only a scan finds all, whatever is asked
+        skipped = self.build(candidates) if build else dict.fromkeys(candidates, UNBUILT)
         task = _Task(self.store, points, k, promise, batch, self.exact, self._answer(points, k))
-        for recipe in self._candidates(k) if promise < 1 else ():  # only a scan finds all, whatever is asked
-            if recipe in built:
-                task.explore(recipe, built[recipe])
+        for recipe in candidates:
+            if recipe in self._built:
+                task.explore(recipe, self._built[recipe])
+                skipped.pop(recipe, None)
         return task.result(skipped)
 
-    def build(self, k: int) -> tuple[dict[str, "_Built"], dict[str, str]]:
-        """Build what is worth a try for k within `build_seconds`: all that is built by now, and why the rest is not."""
+    def build_for(self, k: int) -> None:
+        """Build now what `tune` would build for k."""
+        self.build(self._candidates(k))
+
+    def build(self, recipes: Iterable[str]) -> dict[str, str]:
+        """Build these within `build_seconds`; returns what was not built, and why."""
         skipped: dict[str, str] = {}
         left = self.build_seconds
-        for recipe in self._candidates(k):
-            needed, why = self._refused.get(recipe, (0.0, ""))
-            if left <= needed:
-                skipped[recipe] = why or "no time is left to build it"
+        for recipe in recipes:
+            needed, why = self._refused.get(recipe, (0.0, f"none of the {self.build_seconds:g} s to build in are left"))
+            if left <= needed and recipe not in self._built:
+                skipped[recipe] = why
                 continue
             start = time.perf_counter()
             try:
@@ -130,7 +137,7 @@ class Tuner:
                 skipped[recipe] = str(error)
                 self._refused[recipe] = getattr(error, "expected", math.inf), str(error)
             left -= time.perf_counter() - start
-        return self._built, skipped
+        return skipped
 
     def _answer(self, points: Vectors, k: int) -> Ids:
         """The exact answer; several promises for the same queries need it once."""
@@ -185,10 +192,10 @@ def recipes_for(n: int, dim: int, k: int) -> list[str]:
     graph (HNSW) is for few neighbours: at k = 10,000 it is slower than a scan of everything.
     """
     codes = f"PQ{dim if dim <= 64 or dim % 2 else dim // 2}x4fs"
-    lists = [2 ** round(math.log2(factor * math.sqrt(n))) for factor in (1, 4)]
+    lists = [2 ** round(math.log2(factor * math.sqrt(n))) for factor in (1, 0.5, 4)]
     files = [f"IVF{count}" if count <= 8192 else f"IVF{count}_HNSW32" for count in lists if 40 * count <= n]
-    recipes = [*(f"{file},{codes}" for file in files), codes, *(f"{file},Flat" for file in files)]
-    recipes += [f"{file},SQ8" for file in files[:1]]
+    recipes = [*(f"{file},{codes}" for file in files), codes]
+    recipes += [f"{file},{whole}" for file in files[:1] for whole in ("Flat", "SQ8")]
     return [*recipes, "HNSW16"] if k <= 1_000 else recipes
 
 

@@ -20,6 +20,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from wolpertinger import ActionProduct, ActionTable, CheckpointError, Exploration, Wolpertinger, archive
 from wolpertinger.agent.checkpoint import BUFFER_KIND, KIND
 from wolpertinger.agent.policy import WolpertingerPolicy
+from wolpertinger.index import ExactIndex, tune
 
 from .envs import DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent
 
@@ -164,6 +165,7 @@ VARIANTS = {
     "digits": lambda: (TargetEnv(ActionProduct([[-1, 0, 1], np.eye(2)], space="multidiscrete"), length=4), {"k": 3}),
     "2**100 actions": lambda: (TargetEnv(ActionProduct([[0, 1]] * 100), length=4), {}),
     "index": lambda: (TargetEnv(ActionTable(OBS, index="HNSW16"), length=4), {}),
+    "promised": lambda: (TargetEnv(ActionTable(OBS, recall=0.9), length=4), {}),
     "dict": lambda: (DictEnv(length=4), {"policy": "MultiInputPolicy"}),
     "image": lambda: (ImageEnv(length=4), {"policy": "CnnPolicy", "buffer_size": 100}),
     "room": lambda: (RoomEnv(length=4), {}),
@@ -285,7 +287,8 @@ def test_flipped_bytes_in_every_member_are_noticed(path):
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
     assert members.keys() == {archive.MANIFEST, "config.json", "networks.safetensors", "optimizers.safetensors"} | {
-        "actions.safetensors"
+        "actions/table.json",
+        "actions/vectors.safetensors",
     }
     for content in members.values():
         start = whole.index(content)
@@ -311,7 +314,8 @@ def test_a_truncated_checkpoint_is_refused(path, share):
         (lambda files: {**files, "config.json": b"[" * 100_000}, r"config\.json in the file does not fit"),
         (lambda files: {**files, "networks.safetensors": b"\xff" * 100}, r"networks\.safetensors in the file"),
         (lambda files: {**files, "optimizers.safetensors": b""}, r"optimizers\.safetensors in the file"),
-        (lambda files: {**files, "actions.safetensors": bytes(8)}, r"actions\.safetensors in the file"),
+        (lambda files: {**files, "actions/vectors.safetensors": bytes(8)}, "the action table in the file does not fit"),
+        (lambda files: {**files, "actions/table.json": b"[" * 100_000}, "the action table in the file does not fit"),
         (
             with_config(settings={"policy_kwargs": {"activation_fn": {"class": "os.system"}}}),
             r"config\.json .*os\.system",
@@ -353,7 +357,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_agent(path, monkeypatch)
 
 def test_without_its_action_set_the_file_holds_the_hash(agent, tmp_path):
     agent.save(tmp_path / "light.zip", exclude=["actions"])
-    assert "actions.safetensors" not in archive.read(tmp_path / "light.zip", KIND)
+    assert not any(name.startswith("actions") for name in archive.read(tmp_path / "light.zip", KIND))
     with pytest.raises(CheckpointError, match=rf"only its SHA-256 {agent.actions.sha256}: give actions= to load"):
         Wolpertinger.load(tmp_path / "light.zip")
     with pytest.raises(CheckpointError, match=r"given action set has SHA-256 .*saved with"):
@@ -364,6 +368,47 @@ def test_without_its_action_set_the_file_holds_the_hash(agent, tmp_path):
     np.testing.assert_array_equal(actions_of(from_env), actions_of(agent))
     with pytest.raises(CheckpointError, match="only its SHA-256"):
         Wolpertinger.load(tmp_path / "light.zip", env=TargetEnv(length=5, offer=False))
+
+
+def test_an_agent_with_a_promised_table_goes_on_without_tuning_again(tmp_path, monkeypatch):
+    def time(_, index, repeats=3):  # the scan seems slow, so that an inverted file is chosen
+        return 1e6 if isinstance(index, ExactIndex) else index.effort.nprobe
+
+    monkeypatch.setattr(tune._Task, "_time", time)
+    monkeypatch.setattr(tune, "MOST_QUERIES", 100)
+    vectors = np.random.default_rng(0).uniform(-1, 1, (1_500, 2))
+    agent = small_agent(TargetEnv(ActionTable(vectors, index="IVF16,Flat", recall=0.9), length=5)).learn(40)
+    before = agent.actions.health
+    assert [health.k for health in before] == [8]
+    assert before[0].index.startswith("IVF16,Flat (nprobe")
+    agent.save(tmp_path / "agent.zip")
+    assert "actions/index-0.faiss" in archive.read(tmp_path / "agent.zip", KIND)
+    monkeypatch.setattr(tune.Tuner, "tune", None)
+    monkeypatch.setattr("wolpertinger.index.faiss._build", None)
+    for env in (None, TargetEnv(ActionTable(vectors), length=5)):
+        loaded = Wolpertinger.load(tmp_path / "agent.zip", env=env)
+        assert (loaded.actions.recall, loaded.actions.sha256) == (0.9, agent.actions.sha256)
+        np.testing.assert_array_equal(actions_of(loaded), actions_of(agent))
+    loaded.learn(20, reset_num_timesteps=False)
+    assert [(health.tunings, health.index) for health in loaded.actions.health] == [(1, before[0].index)]
+
+
+@pytest.mark.parametrize("k", [8, 0.5, None])
+def test_an_agent_that_lost_actions_comes_back_without_them(tmp_path, k):
+    """It was an error when fewer were left than k asked for, and the networks' box was that of what was left."""
+    actions = ActionTable(OBS[:10])
+    agent = small_agent(TargetEnv(actions, length=5), k=k).learn(30)
+    actions.remove([0, 1, 2, 3, 4, 5])
+    chosen = actions_of(agent)
+    agent.save(tmp_path / "agent.zip", include=["replay_buffer"])
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    assert loaded.actions.ids.tolist() == [6, 7, 8, 9]
+    assert loaded.k <= 4
+    assert set(actions_of(loaded)) <= {6, 7, 8, 9}
+    if k != 0.5:  # which is half of those that are left now
+        np.testing.assert_array_equal(actions_of(loaded), chosen)
+    with pytest.raises(ValueError, match="k=9 is out of range for 4 actions"):
+        Wolpertinger.load(tmp_path / "agent.zip", k=9)
 
 
 def test_an_environment_with_other_actions_is_refused(path):

@@ -8,6 +8,9 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.logger import configure
 
+from wolpertinger import ActionTable
+from wolpertinger.index import ExactIndex, promise, tune
+
 from .envs import TargetEnv, greedy, scramble_all, small_agent
 
 TRAIN = ["actor_loss", "critic_loss", "q_chosen", "q_candidates", "proto_distance", "reranked", "actor_saturation"]
@@ -19,7 +22,8 @@ def last_row(agent, folder, steps=60):
     agent.learn(steps, log_interval=1)
     agent.logger.close()
     with (folder / "progress.csv").open() as file:
-        return {name: float(text) for name, text in list(csv.DictReader(file))[-1].items() if text}
+        row = {name: text for name, text in list(csv.DictReader(file))[-1].items() if text}
+    return {name: text if name == "lookup/index" else float(text) for name, text in row.items()}
 
 
 def test_every_column_is_there_and_finite(tmp_path):
@@ -74,3 +78,31 @@ def test_a_row_is_the_mean_since_the_row_before(tmp_path):
     distances = np.take_along_axis(why.distances, why.q.argmax(axis=1)[:, None], axis=1)
     assert row["train/proto_distance"] == pytest.approx(distances.mean(), rel=1e-4)
     assert row["train/reranked"] == pytest.approx((why.q.argmax(axis=1) != 0).mean())
+
+
+def test_without_a_promise_nothing_is_said_of_the_lookup(tmp_path):
+    assert not any(name.startswith("lookup/") for name in last_row(small_agent(), tmp_path))
+
+
+def test_a_promise_kept_by_the_scan_is_in_the_log(tmp_path):
+    vectors = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    row = last_row(small_agent(TargetEnv(ActionTable(vectors, recall=0.9), length=5)), tmp_path)
+    assert (row["lookup/recall"], row["lookup/checked"], row["lookup/tunings"]) == (1, 0, 1)
+    assert row["lookup/index"] == "exact"
+
+
+def test_the_measured_recall_of_a_promise_is_in_the_log(tmp_path, monkeypatch):
+    def time(_, index, repeats=3):  # the scan seems slow, so that an inverted file is chosen
+        return 2.0 if isinstance(index, ExactIndex) else 1.0 + index.effort.nprobe / 100
+
+    monkeypatch.setattr(tune._Task, "_time", time)
+    monkeypatch.setattr(tune, "MOST_QUERIES", 100)
+    monkeypatch.setattr(promise, "CHECKED_SHARE", 0.5)
+    vectors = np.random.default_rng(0).uniform(-1, 1, (1_500, 2))
+    actions = ActionTable(vectors, index="IVF16,Flat", recall=0.7)
+    row = last_row(small_agent(TargetEnv(actions, length=5)), tmp_path)
+    assert 0.5 < row["lookup/recall"] <= 1
+    assert row["lookup/recall"] == pytest.approx(actions.health[0].recall, abs=0.2)
+    assert 0 < row["lookup/checked"] <= actions.health[0].checked
+    assert row["lookup/tunings"] >= 1
+    assert row["lookup/index"].startswith("IVF16,Flat (nprobe")

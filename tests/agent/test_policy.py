@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from wolpertinger import ActionProduct, ActionTable
+from wolpertinger import ActionProduct, ActionTable, Exploration
 
 from .envs import TargetEnv, all_actions, best_of, scramble_all, small_agent, value
 
@@ -153,3 +153,28 @@ def test_actor_and_critic_may_have_different_sizes():
     agent = small_agent(policy_kwargs={"net_arch": {"pi": [4], "qf": [6, 5]}})
     assert agent.actor.mu[0].out_features == 4
     assert agent.critic.q_networks[0].state.out_features == 6
+
+
+@pytest.mark.parametrize("index", ["exact", "Flat", "IVF8,Flat", "HNSW16", "auto"])
+def test_removed_actions_are_never_chosen_nor_explored(index):
+    env = TargetEnv(ActionTable(VECTORS, index=index), length=5)
+    agent = small_agent(env, k=64, exploration=Exploration(sigma=0.5, epsilon=0.5), learning_starts=10).learn(30)
+    left = [3, 5, 50, 100]
+    env.set.remove(np.setdiff1d(np.arange(120), left))
+    assert len(agent.explain(np.zeros(3, np.float32)).actions) == 4  # fewer than k
+    env.executed.clear()
+    agent.learn(60, reset_num_timesteps=False)  # what was done before is still learned from
+    assert {int(action) for action in env.executed} == set(left)
+    assert set(agent.predict(np.random.default_rng(0).uniform(-1, 1, (50, 3)).astype(np.float32))[0]) <= set(left)
+    fresh = small_agent(env, k=2, learning_starts=30)  # begins with random actions
+    env.executed.clear()
+    fresh.learn(30)
+    assert {int(action) for action in env.executed} <= set(left)
+
+
+def test_added_actions_are_chosen_from_the_next_lookup_on():
+    actions = ActionTable(VECTORS)
+    agent = small_agent(TargetEnv(actions), k=1)
+    obs = np.zeros(3, np.float32)
+    (new,) = actions.add(agent.explain(obs).proto[None])
+    assert agent.predict(obs)[0] == new

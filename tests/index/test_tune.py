@@ -39,14 +39,14 @@ def fast_scan(monkeypatch):
     monkeypatch.setattr(tune._Task, "_time", lambda _, index, repeats=3: 2.0 - isinstance(index, ExactIndex))
 
 
-@pytest.mark.parametrize("recipe", ["IVF32,Flat", "IVF32,PQ8x4fs", "PQ8x4fs", "HNSW16", "IVF32,SQ8", "PCA4,Flat"])
-@pytest.mark.parametrize(("k", "promise"), [(1, 0.9), (20, 0.99), (300, 0.7)])
+@pytest.mark.parametrize("recipe", ["IVF32,Flat", "IVF32,PQ8x4fs", "PQ8x4fs", "HNSW16", "IVF32,SQ8"])
+@pytest.mark.parametrize(("k", "promise"), [(1, 0.9), (100, 0.99)])
 def test_the_promise_is_kept_on_other_queries(vectors, queries, recipe, k, promise, slow_scan):
     tuning = Tuner(vectors, recipes=[recipe]).tune(queries, k=k, recall=promise)
     assert (tuning.k, tuning.promise) == (k, promise)
     assert tuning.chosen.keeps
     assert tuning.chosen.recall >= promise
-    others = np.random.default_rng(2).normal(size=(500, 8)).astype(np.float32)
+    others = np.random.default_rng(2).normal(size=(300, 8)).astype(np.float32)
     found = tuning.index.search(others, k)
     assert recall(vectors, others, found, ExactIndex(vectors).search(others, k)).mean() >= promise - MARGIN
 

@@ -64,7 +64,7 @@ def restore(cls: Any, files: Mapping[str, bytes], vectors: npt.ArrayLike | None)
         table = _make(cls, store, config, built)
     except CheckpointError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, SafetensorError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"the action table in the file does not fit: {type(error).__name__}: {error}") from error
     if vectors is not None and table.sha256 != config["sha256"]:  # those in the file have a checksum already
         raise CheckpointError(

@@ -113,6 +113,8 @@ def load(
     if policy is None:
         raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
     action_set = _restore_actions(config["actions"], files, actions, wrapped)
+    if isinstance(saved.get("k"), int):
+        saved["k"] = min(saved["k"], action_set.n)  # actions may have been removed since k was set
     agent = cls(policy, wrapped, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
     agent._actions_from_env = actions is None and from_env
     if wrapped is None:

@@ -28,13 +28,14 @@ class VectorScale(nn.Module):
     def __init__(self, actions: ActionSet) -> None:
         super().__init__()
         low, high = torch.as_tensor(actions.low).float(), torch.as_tensor(actions.high).float()
+        # Buffers, saved with the networks: these go by the box they learned in, also if actions come or go.
         radius = (high - low) / 2
-        self.register_buffer("middle", (low + high) / 2, persistent=False)
-        self.register_buffer("radius", radius, persistent=False)
-        self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)), persistent=False)
+        self.register_buffer("middle", (low + high) / 2)
+        self.register_buffer("radius", radius)
+        self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)))
         sample = sample_actions(actions, np.random.default_rng(0), SAMPLED_ACTIONS)
         spread = self.to_unit(torch.as_tensor(actions.embed(sample)).float()).square().mean().sqrt()
-        self.register_buffer("spread", spread.where(spread > 0, torch.ones_like(spread)), persistent=False)
+        self.register_buffer("spread", spread.where(spread > 0, torch.ones_like(spread)))
 
     def to_unit(self, vectors: Tensor) -> Tensor:
         return (vectors - self.middle) / self.divisor

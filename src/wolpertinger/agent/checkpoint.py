@@ -69,7 +69,7 @@ def save(
         "policy": next((name for name, found in agent.policy_aliases.items() if found is agent.policy_class), None),
         **_settings(agent),
         "observation_space": encode_space(agent.observation_space),
-        "action_space": encode_space(agent.action_space),
+        "action_space": encode_space(_space(agent)),
         "n_envs": agent.n_envs,
         "counters": {name: getattr(agent, name) for name in COUNTERS},
         "actions": {
@@ -195,6 +195,11 @@ def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
         except TypeError:
             unsaved.append(name)
     return {"settings": encoded, "unsaved_settings": unsaved}
+
+
+def _space(agent: "ActionSetAlgorithm") -> spaces.Space:
+    """What the agent may choose: actions may have been added since it was made for its environment."""
+    return agent.actions.space if isinstance(agent.actions, ActionTable) else agent.action_space
 
 
 def _usual_buffer(agent: "ActionSetAlgorithm") -> type[ReplayBuffer]:

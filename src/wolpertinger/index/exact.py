@@ -1,5 +1,6 @@
 """Exact nearest neighbours by a scan: a float32 matrix product proposes, float64 distances decide."""
 
+import threading
 import warnings
 from typing import Any
 
@@ -26,6 +27,7 @@ class ExactIndex:
         self._centre = _centre(self._store)
         self._norms = torch.empty(0)
         self._radius = 0.0
+        self._lock = threading.Lock()
         self._catch_up()
 
     @property
@@ -51,8 +53,11 @@ class ExactIndex:
 
     def _catch_up(self) -> None:
         """Take in what was added to the store and removed from it since the last search."""
-        if self._version == self._store.version:
-            return
+        with self._lock:
+            if self._version != self._store.version:
+                self._take_in()
+
+    def _take_in(self) -> None:
         norms = _squared_norms(self._store, self._centre, start=len(self._norms))
         self._radius = max(self._radius, float(np.sqrt(norms.max(initial=0.0))))
         with np.errstate(over="ignore"):  # such tables are scanned in float64, see _error_bound

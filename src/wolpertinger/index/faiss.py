@@ -27,6 +27,7 @@ LEAST_QUERIES = 8  # a thread: below, handing over costs more than it gains
 TRAINING_ROWS = 64  # for each list of an inverted file; FAISS's own 256 find no better lists in 4 times the time
 TRAINING_ROUNDS = 10  # of k-means
 LEAST_TRAINING_ROWS = 1 << 16
+MOST_UNSKIPPED = 0.05  # share of rows, removed but coming back, beyond which a scan is quicker than to ask for more
 NONE = np.uint64(2**64 - 1)  # the key of no row, which sorts behind all others
 ADDED_ROWS = 1 << 20  # at a time
 LARGEST = 1e17  # coordinate whose squares FAISS can sum in float32; its k-means ends the process where they overflow
@@ -152,7 +153,7 @@ class FaissIndex:
     def candidates(self, points: Vectors, wanted: int, effort: Effort) -> Ids:
         """Ids (batch, wanted) by FAISS's own distances, nearest first, -1 where it found fewer."""
         self._catch_up()
-        if self._overflows:
+        if self._overflows or self._unskipped > MOST_UNSKIPPED * self._store.size:
             return np.full((len(points), wanted), -1)
         if (wanted, effort) not in self._params:
             breadth = self._breadth(wanted, effort)

@@ -16,10 +16,11 @@ from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.tune import BATCH, BUILD_SECONDS, CONFIDENCE, Tuner, Tuning, check_recall
+from wolpertinger.index.tune import BATCH, BUILD_SECONDS, CONFIDENCE, EXACT_BELOW, Tuner, Tuning, check_recall
 
 RECENT = 2_048  # queries that are remembered, for the next tuning
 CHECKED_SHARE = 0.02  # of the time of all lookups, to spend on checking some of them
+SAME_K = 1.1  # ratio of two k for which the same settings serve
 NOISE = 0.5  # of likely queries, in standard deviations of the table
 SPREAD_ROWS = 4_096  # to estimate those from
 WINDOW, LEAST_CHECKED = 256, 32  # checks that recall is averaged over, and that it takes to judge
@@ -49,6 +50,8 @@ class _State:
 
     index: ExactIndex | FaissIndex
     recipe: str
+    rows: int
+    """That there were when it was tuned."""
     every: float
     """Queries from one check to the next."""
     countdown: float
@@ -62,13 +65,13 @@ class _State:
     def to_json(self) -> dict[str, Any]:
         effort = vars(self.index.effort) if isinstance(self.index, FaissIndex) else {}
         counts = {"checked": self.checked, "tunings": self.tunings, "live": self.live}
-        return {"recipe": self.recipe, "effort": effort, "every": self.every, **counts}
+        return {"recipe": self.recipe, "effort": effort, "rows": self.rows, "every": self.every, **counts}
 
     @classmethod
     def from_json(cls, index: ExactIndex | FaissIndex, values: dict[str, Any]) -> "_State":
         every = float(values["every"])
         counts = {name: values[name] for name in ("checked", "tunings", "live")}
-        return cls(index, values["recipe"], every, every, deque(maxlen=WINDOW), **counts)
+        return cls(index, values["recipe"], int(values["rows"]), every, every, deque(maxlen=WINDOW), **counts)
 
 
 class PromisedIndex:
@@ -126,13 +129,20 @@ class PromisedIndex:
             return np.empty((0, k), np.int64)
         with self._lock:
             self._remember(points)
-            if k not in self._states:
-                self._tune(k)
-            state = self._states[k]
+            state = self._state(k)
         found = state.index.search(points, k)
         with self._lock:
             self._watch(k, state, points, found)
         return found
+
+    def _state(self, k: int) -> _State:
+        """What was tuned for k, or for nearly as many, while there were about as many rows; else it is tuned now."""
+        near = (known for known in self._states if max(k, known) <= SAME_K * min(k, known))
+        known = k if k in self._states else min(near, key=lambda other: abs(other - k), default=None)
+        if known is None or not 0.5 <= self.n / self._states[known].rows <= 2:
+            self._tune(k)
+            known = k
+        return self._states[known]
 
     def _remember(self, points: Vectors) -> None:
         points = points[-RECENT:]
@@ -169,39 +179,37 @@ class PromisedIndex:
 
     def _watch(self, k: int, state: _State, points: Vectors, found: Ids) -> None:
         """Check one of these lookups now and then; tune anew when it is time to."""
-        if state.recipe == "exact":
-            return
         state.seen += len(points)
         state.countdown -= len(points)
-        if state.countdown <= 0:
+        if state.countdown <= 0 and state.recipe != "exact":
             state.countdown = state.every
             row = slice(at := int(self._rng.integers(len(points))), at + 1)
             exact = self._tuner.exact.search(points[row], k)
             state.window.append(float(recall(self.store, points[row], found[row], exact)[0]))
             state.checked += 1
-        if not state.live and state.seen >= RECENT:
+        if not state.live and state.seen >= RECENT and self.n >= EXACT_BELOW and self.promise < 1:
             self._tune(k, live=True, build=False)
         elif len(state.window) >= LEAST_CHECKED and self._falls_short(state):
-            self._tune(k, live=True, fell_to=float(np.mean(state.window)))
+            fell_to = float(np.mean(state.window))
+            self._tune(k, live=True)
+            logger.warning(
+                "lookup: recall at k=%d fell to %.3f, %.3g was promised; tuned again on the last %d queries: %s -> %s",
+                *(k, fell_to, self.promise, len(self._recent), _describe(state), _describe(self._states[k])),
+            )
 
     def _falls_short(self, state: _State) -> bool:
         error = float(np.std(state.window)) / math.sqrt(len(state.window))
         return float(np.mean(state.window)) + CONFIDENCE * error < self.promise
 
-    def _tune(self, k: int, *, live: bool = False, build: bool = True, fell_to: float | None = None) -> None:
-        before = self._states.get(k)
+    def _tune(self, k: int, *, live: bool = False, build: bool = True) -> None:
         queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
         self._use(k, self._tuner.tune(queries, k=k, recall=self.promise, build=build), live=live)
-        if fell_to is not None and before is not None:
-            logger.warning(
-                "lookup: recall at k=%d fell to %.3f, %.3g was promised; tuned again on the last %d queries: %s -> %s",
-                *(k, fell_to, self.promise, len(queries), _describe(before), _describe(self._states[k])),
-            )
 
     def _use(self, k: int, tuning: Tuning, *, live: bool) -> None:
         exact = next(trial for trial in tuning.trials if trial.recipe == "exact")
         every = exact.seconds / (CHECKED_SHARE * tuning.chosen.seconds)
-        state = _State(tuning.index, tuning.recipe, every, every, deque(maxlen=WINDOW), live=live)  # type: ignore[arg-type]
+        index: Any = tuning.index
+        state = _State(index, tuning.recipe, self.n, every, every, deque(maxlen=WINDOW), live=live)
         if (before := self._states.get(k)) is not None:
             state.checked, state.tunings = before.checked, before.tunings + 1
         self._states[k], self.tunings[k] = state, tuning

@@ -115,13 +115,13 @@ class Store:
 
     def remove(self, ids: npt.ArrayLike) -> None:
         """Take rows out; their ids are never given again. One row at least must stay."""
+        if not np.size(ids):
+            return
         gone = np.unique(check_ids(ids, self._size))
         if not self.holds(gone).all():
             raise ValueError(f"id {gone[~self.holds(gone)][0]} was removed already")
         if len(gone) >= self._n:
             raise ValueError(f"{len(gone)} ids to remove of {self._n}: at least one action must stay")
-        if not len(gone):
-            return
         if self._there is None:
             self._there = np.ones(self._size, np.bool_)
         self._there[gone] = False

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -178,7 +179,7 @@ def check_recall(recall: float | str) -> float:
         if recall not in RECALLS:
             raise ValueError(f"recall={recall!r}: {accepted}")
         return RECALLS[recall]
-    if isinstance(recall, bool) or not isinstance(recall, int | float):
+    if isinstance(recall, bool) or not isinstance(recall, Real):
         raise TypeError(f"recall={recall!r} is not a number: {accepted}")
     if not 0 < recall <= 1:
         raise ValueError(f"recall={recall!r}: {accepted}")

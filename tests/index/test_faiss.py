@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from wolpertinger.index.exact import ExactIndex
-from wolpertinger.index.faiss import LARGEST, Effort, FaissIndex, TooSlowError, rank
+from wolpertinger.index.faiss import LARGEST, Effort, FaissIndex, TooSlowError
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store
 
@@ -141,19 +141,6 @@ def test_bytes_of_another_table_are_refused(vectors):
         FaissIndex(vectors[:, :3], "Flat", built=data)
     with pytest.raises(ValueError, match="saved index 'Flat' cannot be read"):
         FaissIndex(vectors, "Flat", built=data[:50])
-
-
-def test_the_rank_is_by_distance_then_id_and_says_what_is_short():
-    store = Store(np.float32([[0], [1], [1], [3], [4], [1]]))
-    store.remove([4])
-    candidates = np.array([[3, 2, 0, 1, 5], [3, 3, 1, 4, -1], [4, 9, -1, 2, 0]])
-    points = np.zeros((3, 1), np.float32)
-    ids, short = rank(store, points, candidates, 3)
-    np.testing.assert_array_equal(ids[0], [0, 1, 2])
-    np.testing.assert_array_equal(short, [False, True, True])
-    ids, short = rank(store, points, candidates, 2)
-    np.testing.assert_array_equal(ids, [[0, 1], [1, 3], [0, 2]])
-    assert not short.any()
 
 
 def test_no_time_to_build_is_an_error_before_all_is_done():

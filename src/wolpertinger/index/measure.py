@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_queries
+from wolpertinger.index.base import Ids, Vectors, check_queries
+from wolpertinger.index.rank import squared_distances
 from wolpertinger.index.store import Store, as_store
 
 LEAST_SECONDS, MOST_REPEATS = 0.01, 10  # of timing something quick, while the machine does other things too
@@ -30,27 +31,16 @@ def recall_by_width(vectors: npt.ArrayLike | Store, queries: npt.ArrayLike, foun
     points = check_queries(queries, store.dim)
     k = exact.shape[1]
     shares = np.empty(found.shape)
-    for row, point in enumerate(points):
-        limit = squared_distances(store, point, exact[row]).max() * (1 + ROUNDING)
+    for row in range(len(points)):
+        point = points[row : row + 1]
+        limit = squared_distances(store, point, exact[row : row + 1]).max() * (1 + ROUNDING)
         there = store.holds(found[row])
-        near = there & (squared_distances(store, point, np.where(there, found[row], 0)) <= limit)
+        near = there & (squared_distances(store, point, np.where(there, found[row], 0)[None])[0] <= limit)
         # A row that came twice was found once.
         distinct = np.zeros(len(near), np.bool_)
         distinct[np.unique(found[row], return_index=True)[1]] = True
         shares[row] = np.minimum(1.0, np.cumsum(near & distinct) / k)
     return shares
-
-
-def squared_distances(store: Store, point: Vectors, ids: Ids) -> Vectors:
-    """|x[ids[j]] - point|^2 (ids,) in float32, from differences."""
-    distances = np.empty(len(ids), np.float32)
-    step = max(1, CHUNK_BYTES // (4 * store.dim))
-    for start in range(0, len(ids), step):
-        difference = store.take(ids[start : start + step])
-        with np.errstate(over="ignore"):
-            difference -= point
-            distances[start : start + step] = np.einsum("kd,kd->k", difference, difference)
-    return distances
 
 
 def seconds_per_query(search: Callable[[Vectors], Ids], queries: Vectors, batch: int, repeats: int = 3) -> float:

@@ -1,0 +1,54 @@
+"""The nearest of a few candidates, by whole vectors."""
+
+import numpy as np
+import numpy.typing as npt
+
+from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors
+from wolpertinger.index.store import Store
+
+NONE = np.uint64(2**64 - 1)  # the key of no row, which sorts behind all others
+
+
+def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    """The k nearest (batch, k) of each query's candidates, and which rows are short of k distinct ids.
+
+    A distance in float32 and its id make one integer, so that one sort orders by both: twice as fast as an argsort.
+    """
+    width = candidates.shape[1]
+    if width == 1:  # nothing to choose among
+        return candidates, ~store.holds(candidates)[:, 0]
+    ids = np.empty((len(points), k), np.int64)
+    short = np.empty(len(points), np.bool_)
+    step = max(1, CHUNK_BYTES // (4 * store.dim * max(1, width)))
+    for start in range(0, len(points), step):
+        rows = slice(start, min(len(points), start + step))
+        found = candidates[rows]
+        there = store.holds(found)
+        if not (full := there.all()):
+            found = np.where(there, found, 0)
+        distances = squared_distances(store, points[rows], found)
+        keys = distances.view(np.uint32).astype(np.uint64)
+        keys <<= np.uint64(32)
+        keys |= found.view(np.uint64)
+        if not (full and distances.max() < np.inf):  # nor NaN
+            keys[~(there & np.isfinite(distances))] = NONE
+        if k < width:
+            keys = np.partition(keys, k - 1, axis=1)[:, :k]
+        keys.sort(axis=1)
+        ids[rows] = (keys & np.uint64(2**32 - 1)).view(np.int64)
+        # Equal ids have equal distances, so they stand side by side.
+        short[rows] = (keys[:, -1] == NONE) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
+    return ids, short
+
+
+def squared_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:
+    """|x[ids[i, j]] - points[i]|^2 (batch, width) in float32, from differences."""
+    distances = np.empty(ids.shape, np.float32)
+    step = max(1, CHUNK_BYTES // (4 * store.dim * max(1, len(points))))
+    for start in range(0, ids.shape[1], step):
+        columns = slice(start, start + step)
+        difference = store.take(ids[:, columns])
+        with np.errstate(over="ignore"):
+            difference -= points[:, None]
+            np.einsum("bkd,bkd->bk", difference, difference, out=distances[:, columns])
+    return distances

@@ -1,9 +1,11 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
 from tests.experiments.lookup_fakes import FAKES, FakeTuner
+from wolpertinger import ActionTable
 from wolpertinger.cli import main
 from wolpertinger.experiments import lookup
 
@@ -72,3 +74,37 @@ def test_an_unknown_set_is_an_error_that_lists_them(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["index", "bench", "--set", "stars"])
     assert "argument --set: invalid choice: 'stars' (choose from" in capsys.readouterr().err
+
+
+def test_tune_prints_what_was_tried_and_writes_a_table_that_loads(quick, capsys):
+    assert main(["index", "tune", "mine.npy", "--k", "0.02", "--recall", "fast", "--out", "tuned.zip"]) == 0
+    printed = capsys.readouterr().out
+    assert "500 x 4, k = 10, recall 0.7" in printed
+    assert "chosen: exact" in printed  # nothing beats a scan of 500
+    table = ActionTable.load(quick / "tuned.zip")
+    assert (table.n, table.recall, table.health[0].k) == (500, 0.7, 10)
+
+
+def test_tune_speaks_json_and_takes_queries(quick, capsys):
+    assert main(["index", "tune", "mine.npy", "--k", "3", "--queries", "asked.npy", "--json", "--threads", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["k"], found["promised"], found["recipe"], found["held_out"]["queries"]) == (3, 0.99, "exact", 50)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["mine.npy", "--k", "501"], "k=501 is out of range for 500 actions"),
+        (["mine.npy", "--k", "1", "--recall", "quick"], "recall='quick': give a share of the true neighbours"),
+        (["mine.npy", "--k", "1", "--recall", "1.2"], r"recall=1.2: give a share"),
+        (["nothing.npy", "--k", "1"], "nothing.npy"),
+        (["mine.npy", "--k", "1", "--queries", "wrong.npy"], r"wrong.npy: queries have shape \(3, 5\): give"),
+        (["mine.npy", "--k", "1", "--recipe", "Nope"], "index='Nope' is not a recipe"),
+        (["mine.npy", "--k", "1", "--build-seconds", "-1"], "build_seconds=-1.0: give a number of at least 0"),
+    ],
+)
+def test_tune_says_what_is_wrong_in_one_line(quick, capsys, options, match):
+    assert main(["index", "tune", *options]) == 2
+    printed = capsys.readouterr().err
+    assert re.search(match, printed)
+    assert printed.count("\n") == 1

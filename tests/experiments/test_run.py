@@ -225,3 +225,23 @@ def test_a_cap_below_the_way_to_the_goal_is_refused_before_a_run_is_replaced(fol
 def test_a_run_of_few_steps_is_not_all_evaluation(tmp_path):
     config = make_config("control", n_envs=2, steps=60, changes=SMALL)
     assert len(read_curve(train(config, tmp_path / "run", quiet=True))["steps"]) == 1
+
+
+def test_a_run_may_promise_a_recall_instead_of_an_exact_lookup(tmp_path):
+    config = make_config("recommender", env={"items": 60}, n_envs=8, steps=600, k=5, recall="fast")
+    train(config, tmp_path / "run", quiet=True)
+    assert read_config(tmp_path / "run").recall == 0.7
+    agent = Wolpertinger.load(tmp_path / "run" / "checkpoints" / "last.zip")
+    assert (agent.actions.recall, agent.actions.index) == (0.7, "auto")
+    with (tmp_path / "run" / "logs" / "progress.csv").open(newline="") as file:
+        logged = [row["lookup/recall"] for row in csv.DictReader(file)]
+    assert "1.0" in logged  # so few items are scanned
+    assert evaluate(tmp_path / "run").score.value > 0
+
+
+def test_a_recall_for_actions_that_need_no_index_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"recall=0\.9: ActionProduct.* needs no index, its lookup is exact"):
+        train(make_config("puddle-world", recall=0.9), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ValueError, match="recall='quick': give a share of the true neighbours"):
+        make_config("recommender", recall="quick")

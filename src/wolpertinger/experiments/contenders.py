@@ -16,6 +16,7 @@ from wolpertinger.index import Ids
 Vectors = npt.NDArray[np.float32]
 
 STEP = 1.4  # between one effort and the next
+AUTOTUNE_ROWS = 20_000  # FLANN cannot be stopped: a million rows of 40 numbers took it more than 16 minutes
 SEED = 1
 PAPER_CHECKS = (1, 39)  # of FLANN, in the paper
 LINEAR, KD_TREES, K_MEANS_TREE, AUTOTUNED = 0, 1, 2, 255  # FLANN's own numbers
@@ -67,9 +68,16 @@ class Flann:
         cv2.setNumThreads(1)
         cv2.setRNGSeed(SEED)
         self._vectors = np.require(vectors, requirements=["C", "W"])  # FLANN keeps a pointer to it, so it must stay
-        self._index = cv2.flann.Index(self._vectors, self.parameters)
-        if self.parameters["algorithm"] == AUTOTUNED:
-            self.note, self.own_checks = self._read_choice()
+        if self.parameters["algorithm"] != AUTOTUNED:
+            self._index = cv2.flann.Index(self._vectors, self.parameters)
+            return
+        some = np.random.default_rng(SEED).permutation(len(vectors))[:AUTOTUNE_ROWS]
+        sample = self._vectors if len(vectors) <= AUTOTUNE_ROWS else np.ascontiguousarray(vectors[np.sort(some)])
+        self._index = cv2.flann.Index(sample, self.parameters)
+        self.note, self.own_checks, chosen = self._read_choice()
+        if sample is not self._vectors:
+            self.note += f" on {len(sample):,} of the rows; that was then built on all"
+            self._index = cv2.flann.Index(self._vectors, chosen)
 
     def settings(self, k: int) -> list[int]:
         assert self._vectors is not None
@@ -81,8 +89,8 @@ class Flann:
         ids, _ = self._index.knnSearch(queries, k, params={"checks": setting})
         return np.asarray(ids, np.int64)
 
-    def _read_choice(self) -> tuple[str, int]:
-        """What the autotuned index chose, and its checks: only its file tells."""
+    def _read_choice(self) -> tuple[str, int, dict[str, Any]]:
+        """What the autotuned index chose, its checks, and the parameters to build that: only its file tells."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "index"
             self._index.save(str(path))
@@ -96,7 +104,11 @@ class Flann:
             KD_TREES: f"{first} k-d tree(s)",
             K_MEANS_TREE: f"a k-means tree, branching {first}, {second} iterations",
         }.get(int(kind), f"algorithm {kind}")
-        return f"chose {chosen} and {checks} checks for itself", checks
+        parameters = {
+            K_MEANS_TREE: {"branching": int(first), "iterations": int(second)},
+            KD_TREES: {"trees": int(first)},
+        }.get(int(kind), {})
+        return f"chose {chosen} and {checks} checks for itself", checks, {"algorithm": int(kind), **parameters}
 
 
 @dataclass

@@ -101,12 +101,18 @@ class ExactIndex:
         margin = 2 * self._error_bound(centred)
         smallest = np.empty((len(queries), 0), np.float32)
         kept: list[tuple[Ids, Ids, Vectors]] = []
-        for block in self._store.blocks(max(1, BLOCK_BYTES // (4 * len(queries)))):
-            approximate = self._approximate(centred, block)
+        step = max(1, BLOCK_BYTES // (4 * len(queries)))
+        # Made once: made for each block, between the small arrays that are kept, they left holes of 5 MB a block.
+        memory = torch.empty(len(queries) * min(step, self._store.size))
+        dropped = np.empty(len(memory), np.bool_)
+        for block in self._store.blocks(step):
+            approximate = self._approximate(centred, block, memory)
             if not kept:
                 threshold = _threshold(_smallest(approximate, k), k, margin)
             # Not "<=": NaN, from overflow, must stay in the list.
-            row, column = np.divmod(np.flatnonzero(~(approximate > threshold[:, None])), approximate.shape[1])
+            drop = dropped[: approximate.size].reshape(approximate.shape)
+            np.greater(approximate, threshold[:, None], out=drop)
+            row, column = np.divmod(np.flatnonzero(np.logical_not(drop, out=drop)), approximate.shape[1])
             value = approximate[row, column]
             kept.append((row, column + block.start, value))
             smallest = _smallest(np.concatenate([smallest, _pad(row, value, np.inf, len(queries))], axis=1), k)
@@ -117,12 +123,14 @@ class ExactIndex:
         order = np.argsort(rows, kind="stable") if len(kept) > 1 else slice(None)
         return rows[order], ids[order]
 
-    def _approximate(self, centred: Vectors, block: slice) -> Vectors:
-        """|x|^2 - 2 x.q, which orders as |x - q|^2 does, for a block of rows x: (batch, rows)."""
+    def _approximate(self, centred: Vectors, block: slice, memory: torch.Tensor) -> Vectors:
+        """|x|^2 - 2 x.q, which orders as |x - q|^2 does, for a block of rows x: (batch, rows), in the given memory."""
         table = _as_tensor(self._store.rows(block))
         if self._centre.any():
             table = table - torch.from_numpy(self._centre.astype(np.float32))
-        return torch.addmm(self._norms[block], torch.from_numpy(centred), table.T, alpha=-2).numpy()
+        result = memory[: len(centred) * len(table)].view(len(centred), len(table))
+        torch.addmm(self._norms[block], torch.from_numpy(centred), table.T, alpha=-2, out=result)
+        return result.numpy()
 
     def _error_bound(self, centred: Vectors) -> Distances:
         """How far an approximation may be from the distance that decides, per query; infinite where it may overflow.

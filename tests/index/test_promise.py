@@ -257,3 +257,23 @@ def test_faiss_is_what_was_chosen(vectors):
     index.search(asked(5, 1), K)
     assert isinstance(index._states[K].index, FaissIndex)
     assert index.built.keys() == {index._states[K].recipe}
+
+
+def test_what_is_not_worth_its_memory_is_forgotten(vectors):
+    index = PromisedIndex(vectors, 0.9)
+    index.search(asked(64, 0), K)
+    tuning = index.tunings[K]
+    assert index._tuner.built.keys() <= tuning.contenders | {tuning.recipe}
+    assert len(tuning.contenders) < len({trial.recipe for trial in tuning.trials})
+    index.search(asked(64, 0), 1)
+    assert index.built.keys() == {health.index.split(" ")[0] for health in index.health()} - {"exact"}
+
+
+def test_a_restored_index_is_kept_when_another_k_is_tuned(vectors):
+    first = PromisedIndex(vectors, 0.9)
+    first.search(asked(64, 0), K)
+    second = PromisedIndex(vectors, 0.9, built=first.built)
+    second.state = first.state
+    second.search(asked(64, 0), 1)
+    assert first.built.keys() <= second.built.keys()
+    np.testing.assert_array_equal(first.search(asked(9, 1), K), second.search(asked(9, 1), K))

@@ -191,7 +191,9 @@ class PromisedIndex:
             self._tune(k, live=True, build=False)
         elif len(state.window) >= LEAST_CHECKED and self._falls_short(state):
             fell_to = float(np.mean(state.window))
-            self._tune(k, live=True)
+            self._tune(k, live=True, build=False)
+            if self._states[k].recipe == "exact":  # nothing that is there will do: something new may
+                self._tune(k, live=True)
             logger.warning(
                 "lookup: recall at k=%d fell to %.3f, %.3g was promised; tuned again on the last %d queries: %s -> %s",
                 *(k, fell_to, self.promise, len(self._recent), _describe(state), _describe(self._states[k])),
@@ -213,6 +215,8 @@ class PromisedIndex:
         if (before := self._states.get(k)) is not None:
             state.checked, state.tunings = before.checked, before.tunings + 1
         self._states[k], self.tunings[k] = state, tuning
+        used = {self.recipe or "exact", *(known.recipe for known in self._states.values())}
+        self._tuner.keep(used.union(*(known.contenders for known in self.tunings.values())))
 
     @property
     def built(self) -> dict[str, npt.NDArray[np.uint8]]:

@@ -30,6 +30,7 @@ LOOK_BEYOND = 1.2  # times the fastest so far, that an effort may take and still
 NEARLY = 0.005  # of recall
 MOST_CANDIDATES = 256  # to re-rank for one neighbour; for k of them relatively fewer, 3 k at least
 UNBUILT = "not built, and only what is built was asked for"
+CONTENDING = 2.0  # times the chosen one's seconds
 FINALISTS, FINAL_ROUNDS = 3, 5
 
 
@@ -62,6 +63,12 @@ class Tuning:
     trials: list[Trial]
     skipped: dict[str, str] = field(default_factory=dict)
     """Recipes that were not tried, and why."""
+
+    @property
+    def contenders(self) -> set[str]:
+        """Recipes that kept the promise nearly as fast as the chosen one: worth a look when queries have changed."""
+        enough = CONTENDING * self.chosen.seconds
+        return {trial.recipe for trial in self.trials if trial.keeps and trial.seconds <= enough}
 
     @property
     def chosen(self) -> Trial:
@@ -150,6 +157,10 @@ class Tuner:
     def adopt(self, index: FaissIndex) -> None:
         """Take in an index that was built before, such as one from a file."""
         self._built[index.recipe] = _Built(index, 0.0, index.nbytes / self.store.size)
+
+    def keep(self, recipes: Iterable[str]) -> None:
+        """Forget what was built by other recipes: they take memory."""
+        self._built = {recipe: self._built[recipe] for recipe in recipes if recipe in self._built}
 
     @property
     def built(self) -> dict[str, FaissIndex]:

@@ -16,7 +16,7 @@ from wolpertinger.index import Ids
 Vectors = npt.NDArray[np.float32]
 
 STEP = 1.4  # between one effort and the next
-AUTOTUNE_ROWS = 20_000  # FLANN cannot be stopped: a million rows of 40 numbers took it more than 16 minutes
+AUTOTUNE_ROWS = 5_000  # FLANN cannot be stopped: on a million rows of 40 numbers it had not ended after 16 minutes
 SEED = 1
 PAPER_CHECKS = (1, 39)  # of FLANN, in the paper
 LINEAR, KD_TREES, K_MEANS_TREE, AUTOTUNED = 0, 1, 2, 255  # FLANN's own numbers

@@ -25,8 +25,8 @@ LEAST_NPROBE = 16
 LEAST_EF_SEARCH = 64
 SCANNED_PER_NEIGHBOUR = 8  # rows an inverted-file search looks at, for each neighbour wanted
 LEAST_QUERIES = 8  # a thread: below, handing over costs more than it gains
-# Of k-means: rows for each list, and rounds. Recall of 300,000 x 20 at 8, 32, 128 of 512 lists: 0.423, 0.760, 0.981; with
-# FAISS's own 256 and 25, in 6 times the time, 0.428, 0.755, 0.979.
+# Of k-means: rows for each list, and rounds. Recall of 300,000 x 20 at 8, 32, 128 of 512 lists: 0.423, 0.760, 0.981;
+# with FAISS's own 256 and 25, in 6 times the time, 0.428, 0.755, 0.979.
 TRAINING_ROWS, TRAINING_ROUNDS = 32, 6
 LEAST_TRAINING_ROWS = 1 << 16
 MOST_UNSKIPPED = 0.05  # share of rows, removed but coming back, beyond which a scan is quicker than to ask for more

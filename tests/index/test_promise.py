@@ -126,7 +126,7 @@ def test_few_lookups_are_checked(vectors):
     index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
     index.search(asked(1, 0), K)
     every = index._states[K].every
-    assert every == pytest.approx(1 / promise.CHECKED_SHARE / index.tunings[K].chosen.seconds)
+    assert every == pytest.approx(promise.SINGLE / promise.CHECKED_SHARE / index.tunings[K].chosen.seconds)
     for _ in range(10):
         index.search(asked(int(every / 3), 1), K)
     assert 2 <= index.health()[0].checked <= 3

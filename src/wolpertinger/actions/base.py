@@ -61,14 +61,3 @@ def resolve_k(k: int | float, n: int) -> int:
     if count > MOST_CANDIDATES:
         raise ValueError(f"k={k!r} of {n} actions are {count} candidates: give a count of {MOST_CANDIDATES} at most")
     return count
-
-
-def sample_actions(source: ActionSet | spaces.Space, rng: np.random.Generator, n: int) -> Actions:
-    """n actions drawn uniformly from a set, or a Discrete or MultiDiscrete space: ids (n,) or digits (n, d)."""
-    if hasattr(source, "sample") and not isinstance(source, spaces.Space):  # a set with removed actions knows better
-        return source.sample(rng, n)
-    space = source if isinstance(source, spaces.Space) else source.space
-    if isinstance(space, spaces.MultiDiscrete):
-        return rng.integers(space.nvec, size=(n, *space.nvec.shape))
-    assert isinstance(space, spaces.Discrete)
-    return rng.integers(int(space.n), size=n)

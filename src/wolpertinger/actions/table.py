@@ -28,7 +28,7 @@ class ActionTable:
         lookups that follow, and tuned again when it falls short. With a recipe, only that one's settings are tuned.
     :param build_seconds: the most time to spend on building indexes in one tuning.
 
-    Actions can be added and removed; the others keep their ids.
+    Actions can be added and removed; the others keep their ids. Not while another thread is looking up.
     """
 
     def __init__(
@@ -71,6 +71,11 @@ class ActionTable:
         return self._index.promise if isinstance(self._index, PromisedIndex) else None
 
     @property
+    def has_changed(self) -> bool:
+        """Whether actions were added or removed since it was made."""
+        return self._store.version > 0
+
+    @property
     def ids(self) -> Actions:
         """The ids (n,) of the actions that are there."""
         return self._store.ids
@@ -107,6 +112,10 @@ class ActionTable:
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """Ids (batch, k) of the distinct actions closest to each proto-action (batch, dim), nearest first."""
         return self._index.search(protos, k)
+
+    def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Which of these ids (...) are there, and were not removed."""
+        return self._store.holds(np.asarray(actions, np.int64))
 
     def sample(self, rng: np.random.Generator, n: int) -> Actions:
         """Ids (n,) drawn uniformly from the actions that are there."""

@@ -16,7 +16,8 @@ from wolpertinger.index.faiss import FaissIndex
 if TYPE_CHECKING:
     from wolpertinger.actions.table import ActionTable
 
-CONFIG, VECTORS, REMOVED, INDEX = "table.json", "vectors.safetensors", "removed.safetensors", "index-{}.faiss"
+CONFIG, INDEX = "table.json", "index-{}.faiss"
+VECTORS, ADDED, REMOVED = "vectors.safetensors", "added.safetensors", "removed.safetensors"
 
 
 def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buffer]:
@@ -39,6 +40,8 @@ def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buf
     files: dict[str, Buffer] = {CONFIG: json.dumps(config, indent=1).encode()}
     if "vectors" not in exclude:
         files[VECTORS] = safetensors.numpy.save({"vectors": np.ascontiguousarray(store.vectors())})
+    elif len(store.added):
+        files[ADDED] = safetensors.numpy.save({"added": np.ascontiguousarray(store.added)})
     if len(store.removed):
         files[REMOVED] = safetensors.numpy.save({"removed": store.removed})
     files |= {INDEX.format(place): data.data for place, data in enumerate(built.values())}
@@ -50,6 +53,8 @@ def restore(cls: Any, files: Mapping[str, bytes], vectors: npt.ArrayLike | None)
     try:
         config = json.loads(files[CONFIG])
         store = Store(_vectors(files, vectors))
+        if ADDED in files and store.size < config["size"]:  # the given vectors are those before the additions
+            store.add(safetensors.numpy.load(files[ADDED])["added"])
         if (store.size, store.dim) != (config["size"], config["dim"]):
             raise CheckpointError(
                 f"the vectors are {store.size} x {store.dim}, the table was saved with "

@@ -141,8 +141,8 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def _setup_model(self) -> None:
         self.actions = match_actions(self.actions, self.action_space, self.env, self.exploration)
-        k = min(DEFAULT_K, self.actions.n) if self._k is None else self._k
-        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": resolve_k(k, self.actions.n)}
+        k = resolve_k(min(DEFAULT_K, self.actions.n) if self._k is None else self._k, self.actions.n)
+        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
@@ -150,12 +150,12 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def set_random_seed(self, seed: int | None = None) -> None:
         super().set_random_seed(seed)
-        self.explorer = Explorer(self.exploration, self.actions or self.action_space, seed)
+        self.explorer = Explorer(self.exploration, self.action_space if self.actions is None else self.actions, seed)
 
     @property
     def k(self) -> int:
         """How many candidates the critic chooses among; set a count (int) or a share of A (float) at any time."""
-        return self.policy.k
+        return min(self.policy.k, self.actions.n)  # actions may have been removed since it was set
 
     @k.setter
     def k(self, k: int | float) -> None:
@@ -257,7 +257,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.explorer.reset(dones)
 
     def dump_logs(self) -> None:
-        self.diagnostics.record(self.logger, self.policy.clock, self.actions)
+        self.diagnostics.record(self.logger, self.policy.clock, self.actions, self.k)
         super().dump_logs()
 
     def learn(

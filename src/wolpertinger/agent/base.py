@@ -32,6 +32,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     replay_buffer: ReplayBuffer
     _actions_from_env: bool
     _k: int | float | None
+    k: int
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:

@@ -113,8 +113,6 @@ def load(
     if policy is None:
         raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
     action_set = _restore_actions(config["actions"], files, actions, wrapped)
-    if isinstance(saved.get("k"), int):
-        saved["k"] = min(saved["k"], action_set.n)  # actions may have been removed since k was set
     agent = cls(policy, wrapped, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
     agent._actions_from_env = actions is None and from_env
     if wrapped is None:
@@ -171,7 +169,8 @@ def _existing(source: archive.Target) -> archive.Target:
 def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
     """The constructor's arguments, as far as JSON can say them, and the names of those that `load` must ask for."""
     values = {name: getattr(agent, name) for name in SETTINGS}
-    values["k"] = agent._k
+    # A share, or the default, would be another count by now if actions came or went.
+    values["k"] = agent.k if isinstance(agent.actions, ActionTable) and agent.actions.has_changed else agent._k
     values["exploration"] = asdict(agent.exploration)
     values["train_freq"] = [agent.train_freq.frequency, agent.train_freq.unit.value]  # type: ignore[union-attr]
     values["stats_window_size"] = agent._stats_window_size

@@ -5,7 +5,7 @@ from collections import defaultdict
 from stable_baselines3.common.logger import Logger
 from torch import Tensor
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, ActionTable
 from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.policy import Choice
 
@@ -34,14 +34,15 @@ class Diagnostics:
             actor_saturation=(unit.abs() > SATURATED).float().mean(),
         )
 
-    def record(self, logger: Logger, clock: Clock, actions: ActionSet) -> None:
+    def record(self, logger: Logger, clock: Clock, actions: ActionSet, k: int) -> None:
         """Write the means since the last call, the seconds spent in each part of the work, and the lookup's recall."""
         for name, total in self._sums.items():
             logger.record(f"train/{name}", (total / self._counts[name]).item())
         self._sums, self._counts = {}, defaultdict(int)
         for name, seconds in clock.seconds.items():
             logger.record(f"time/{name}", seconds)
-        for health in getattr(actions, "health", ()):  # one for each k that is looked up; as a rule that is one
+        healths = actions.health if isinstance(actions, ActionTable) else []
+        for health in (health for health in healths if health.k == k):
             if health.recall is not None:
                 logger.record("lookup/recall", health.recall)
             logger.record("lookup/checked", health.checked)

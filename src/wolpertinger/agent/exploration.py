@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from wolpertinger.actions import ActionSet, sample_actions
+from wolpertinger.actions import ActionSet, ActionTable, sample_actions
 
 NOISES = ("gaussian", "ornstein-uhlenbeck")
 
@@ -115,6 +115,8 @@ class Explorer:
         guided = places[draws[1, places] < self.spec.guided]
         if guided.size:
             for place, subset in zip(guided, offered(guided), strict=True):
+                if isinstance(self.source, ActionTable):
+                    subset = subset[self.source.holds(subset)]
                 if len(subset):  # else it stays one of all A
                     actions[place] = subset[self.rng.integers(len(subset))]
         return actions

@@ -29,7 +29,7 @@ LEAST_QUERIES = 8  # a thread: below, handing over costs more than it gains
 # with FAISS's own 256 and 25, in 6 times the time, 0.428, 0.755, 0.979.
 TRAINING_ROWS, TRAINING_ROUNDS = 32, 6
 LEAST_TRAINING_ROWS = 1 << 16
-MOST_UNSKIPPED = 0.05  # share of rows, removed but coming back, beyond which a scan is quicker than to ask for more
+MOST_UNSKIPPED = 16  # rows for each neighbour wanted, removed but coming back: beyond, a scan is quicker
 ADDED_ROWS = 1 << 20  # at a time
 LARGEST = 1e17  # coordinate whose squares FAISS can sum in float32; its k-means ends the process where they overflow
 FIRST_ROWS = 1 << 12  # after which the time of building is foreseen
@@ -45,6 +45,12 @@ class Effort:
     """Candidates that an HNSW search holds."""
     overfetch: float = 1.0
     """Candidates by the index's own distances, for each neighbour wanted: the exact distance decides among them."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("nprobe", 1), ("ef_search", 1), ("overfetch", 1.0)):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and least <= value < math.inf):
+                raise ValueError(f"{name}={value!r}: give a number of at least {least}")
 
     def __str__(self) -> str:
         parts = [f"nprobe {self.nprobe}" if self.nprobe else "", f"efSearch {self.ef_search}" if self.ef_search else ""]
@@ -130,7 +136,14 @@ class FaissIndex:
     @property
     def nbytes(self) -> int:
         """Memory that it takes beside the store."""
-        return faiss.serialize_index(self._faiss).nbytes
+        sizes: list[int] = []
+        faiss.write_index(self._faiss, faiss.PyCallbackIOWriter(lambda data: sizes.append(len(data)), 1 << 20))
+        return sum(sizes)
+
+    def is_usable(self, k: int) -> bool:
+        """Whether it answers for k itself, and does not leave that to a scan."""
+        self._catch_up()
+        return not self._overflows and self._unskipped <= MOST_UNSKIPPED * k
 
     def with_effort(self, effort: Effort) -> "FaissIndex":
         """The same index, searched with another effort; nothing is built or copied."""
@@ -147,24 +160,23 @@ class FaissIndex:
         """Ids (batch, k) of rows near each query (batch, dim), sorted by L2 distance, ties by id."""
         k = check_k(k, self.n)
         points = check_queries(queries, self.dim)
-        self._catch_up()
+        if not self.is_usable(k):
+            return self._exact.search(points, k)
         parts = divide(lambda rows: self._search(points[rows], k), len(points), least=LEAST_QUERIES)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def candidates(self, points: Vectors, wanted: int, effort: Effort) -> Ids:
         """Ids (batch, wanted) by FAISS's own distances, nearest first, -1 where it found fewer."""
-        self._catch_up()
-        if self._overflows or self._unskipped > MOST_UNSKIPPED * self._store.size:
-            return np.full((len(points), wanted), -1)
-        if (wanted, effort) not in self._params:
-            breadth = self._breadth(wanted, effort)
-            self._params[wanted, effort] = _search_params(self._faiss, *breadth, self._selector)
+        params = self._params.get((wanted, effort))
+        if params is None:
+            params = _search_params(self._faiss, *self._breadth(wanted, effort), self._selector)
+            self._params[wanted, effort] = params
         with _threads(1):
-            return self._faiss.search(_limit(points), wanted, params=self._params[wanted, effort])[1]
+            return self._faiss.search(_limit(points), wanted, params=params)[1]
 
     def _search(self, points: Vectors, k: int) -> Ids:
         found, short = self._attempt(points, k, self.effort)
-        widening, widest = self.effort, False
+        widening, widest = self.effort, self.kind == "flat"
         while short.any() and not widest:
             widening, widest = self._widen(widening, k)
             found[short], still = self._attempt(points[short], k, widening)
@@ -188,8 +200,8 @@ class FaissIndex:
         """A wider effort, and whether there is none beyond it."""
         nprobe, ef_search = self._breadth(k, effort)
         wider = replace(effort, nprobe=nprobe * WIDEN, ef_search=ef_search * WIDEN)
-        reach = {"IVF": nprobe * WIDEN >= self.lists, "HNSW": ef_search * WIDEN >= self._store.size, "flat": True}
-        return wider, reach[self.kind]
+        widest = nprobe * WIDEN >= self.lists if self.kind == "IVF" else ef_search * WIDEN >= self._store.size
+        return wider, widest
 
     @cached_property
     def _exact(self) -> ExactIndex:
@@ -288,6 +300,10 @@ def _read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
         index = faiss.deserialize_index(data)
     except RuntimeError as error:
         raise ValueError(f"the saved index {recipe!r} cannot be read: {error}") from error
+    fresh = faiss.index_factory(store.dim, recipe, faiss.METRIC_L2)
+    made = _kinds(fresh)
+    if _kinds(index) != made:  # it may keep its lists in a file of its own choice, say, and write to that
+        raise ValueError(f"the saved index is {_kinds(index)}, {recipe!r} makes {made}")
     if index.d != store.dim or not 0 < index.ntotal <= store.size or not index.is_trained:
         raise ValueError(
             f"the saved index {recipe!r} holds {index.ntotal} vectors of {index.d} dimensions, "
@@ -317,6 +333,18 @@ def _threads(n: int) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
+
+
+def _kinds(index: Any) -> list[str]:
+    """The types of an index, of what is inside it, and of its lists."""
+    known = faiss.downcast_index(index)  # `index` itself must stay: it may be the only one that owns the memory
+    kinds = [f"{type(known).__name__.removesuffix('L2')} {known.metric_type}"]
+    if isinstance(known, faiss.IndexIVF):
+        kinds += [type(faiss.downcast_InvertedLists(known.invlists)).__name__, *_kinds(known.quantizer)]
+    for name in ("index", "base_index", "refine_index", "storage"):
+        if (inner := getattr(known, name, None)) is not None:
+            kinds += _kinds(inner)
+    return kinds
 
 
 def _inverted_file(index: Any) -> Any:

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.index.base import Ids, Vectors, check_queries
-from wolpertinger.index.rank import squared_distances
+from wolpertinger.index.exact import squared_distances
 from wolpertinger.index.store import Store, as_store
 
 LEAST_SECONDS, MOST_REPEATS = 0.01, 10  # of timing something quick, while the machine does other things too
-ROUNDING = 1e-5  # relative, of squared distances in float32
+ROUNDING = 1e-12  # relative, of squared distances in float64
 
 Recalls = npt.NDArray[np.float64]
 
@@ -32,10 +32,11 @@ def recall_by_width(vectors: npt.ArrayLike | Store, queries: npt.ArrayLike, foun
     k = exact.shape[1]
     shares = np.empty(found.shape)
     for row in range(len(points)):
-        point = points[row : row + 1]
-        limit = squared_distances(store, point, exact[row : row + 1]).max() * (1 + ROUNDING)
+        point = points[row : row + 1].astype(np.float64)
         there = store.holds(found[row])
-        near = there & (squared_distances(store, point, np.where(there, found[row], 0)[None])[0] <= limit)
+        none = np.zeros(len(there), np.int64)
+        limit = squared_distances(store, point, none[:1].repeat(k), exact[row]).max() * (1 + ROUNDING)
+        near = there & (squared_distances(store, point, none, np.where(there, found[row], 0)) <= limit)
         # A row that came twice was found once.
         distinct = np.zeros(len(near), np.bool_)
         distinct[np.unique(found[row], return_index=True)[1]] = True

@@ -3,9 +3,10 @@
 import logging
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,16 @@ from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.tune import BATCH, BUILD_SECONDS, CONFIDENCE, EXACT_BELOW, Tuner, Tuning, check_recall
+from wolpertinger.index.tune import BATCH, BUILD_SECONDS, EXACT_BELOW, Tuner, Tuning, check_recall, count_queries
 
 RECENT = 2_048  # queries that are remembered, for the next tuning
+SINGLE = 4.0  # times the time of a query in a batch, that an exact scan for one alone takes
 CHECKED_SHARE = 0.02  # of the time of all lookups, to spend on checking some of them
 SAME_K = 1.1  # ratio of two k for which the same settings serve
 NOISE = 0.5  # of likely queries, in standard deviations of the table
 SPREAD_ROWS = 4_096  # to estimate those from
 WINDOW, LEAST_CHECKED = 256, 32  # checks that recall is averaged over, and that it takes to judge
+DOUBT = 3.0  # standard errors below the promise that count: it is judged again after every check
 
 logger = logging.getLogger("wolpertinger")
 
@@ -55,7 +58,8 @@ class _State:
     every: float
     """Queries from one check to the next."""
     countdown: float
-    window: deque[float]
+    """Queries to the next check."""
+    window: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
     seen: int = 0
     checked: int = 0
     tunings: int = 1
@@ -69,9 +73,13 @@ class _State:
 
     @classmethod
     def from_json(cls, index: ExactIndex | FaissIndex, values: dict[str, Any]) -> "_State":
+        rows, checked, tunings = (int(values[name]) for name in ("rows", "checked", "tunings"))
         every = float(values["every"])
-        counts = {name: values[name] for name in ("checked", "tunings", "live")}
-        return cls(index, values["recipe"], int(values["rows"]), every, every, deque(maxlen=WINDOW), **counts)
+        if rows < 1 or checked < 0 or tunings < 1 or not 0 < every < math.inf:
+            raise ValueError(f"rows={rows}, checked={checked}, tunings={tunings}, every={every} cannot be")
+        state = cls(index, values["recipe"], rows, every, every, live=bool(values["live"]))
+        state.checked, state.tunings = checked, tunings
+        return state
 
 
 class PromisedIndex:
@@ -139,10 +147,15 @@ class PromisedIndex:
         """What was tuned for k, or for nearly as many, while there were about as many rows; else it is tuned now."""
         near = (known for known in self._states if max(k, known) <= SAME_K * min(k, known))
         known = k if k in self._states else min(near, key=lambda other: abs(other - k), default=None)
-        if known is None or not 0.5 <= self.n / self._states[known].rows <= 2:
+        if known is None or self._has_changed(self._states[known], k):
             self._tune(k)
             known = k
         return self._states[known]
+
+    def _has_changed(self, state: _State, k: int) -> bool:
+        """Whether so many rows came or went that another index may be better by now."""
+        usable = not isinstance(state.index, FaissIndex) or state.index.is_usable(k)
+        return not usable or not 0.5 <= self.n / state.rows <= 2
 
     def _remember(self, points: Vectors) -> None:
         points = points[-RECENT:]
@@ -159,8 +172,9 @@ class PromisedIndex:
         k = check_k(k, self.n)
         with self._lock:
             tuning = self._tuner.tune(queries, k=k, recall=self.promise, batch=batch)
-            self._remember(check_queries(queries, self.dim))
-            self._use(k, tuning, live=True)
+            points = check_queries(queries, self.dim)
+            self._remember(points)
+            self._use(k, tuning, live=len(points) >= count_queries(k))
             return tuning
 
     def health(self) -> list[Health]:
@@ -174,7 +188,7 @@ class PromisedIndex:
                 tunings=state.tunings,
                 index=_describe(state),
             )
-            for k, state in self._states.items()
+            for k, state in list(self._states.items())
         ]
 
     def _watch(self, k: int, state: _State, points: Vectors, found: Ids) -> None:
@@ -201,17 +215,21 @@ class PromisedIndex:
 
     def _falls_short(self, state: _State) -> bool:
         error = float(np.std(state.window)) / math.sqrt(len(state.window))
-        return float(np.mean(state.window)) + CONFIDENCE * error < self.promise
+        return float(np.mean(state.window)) + DOUBT * error < self.promise
 
     def _tune(self, k: int, *, live: bool = False, build: bool = True) -> None:
         queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
-        self._use(k, self._tuner.tune(queries, k=k, recall=self.promise, build=build), live=live)
+        start = time.perf_counter()
+        tuning = self._tuner.tune(queries, k=k, recall=self.promise, build=build)
+        self._use(k, tuning, live=live)
+        what = (k, self.promise, len(tuning.trials), time.perf_counter() - start, _describe(self._states[k]))
+        logger.info("lookup: tuned for k=%d at recall %.3g, %d settings in %.1f s: %s", *what)
 
     def _use(self, k: int, tuning: Tuning, *, live: bool) -> None:
-        exact = next(trial for trial in tuning.trials if trial.recipe == "exact")
-        every = exact.seconds / (CHECKED_SHARE * tuning.chosen.seconds)
         index: Any = tuning.index
-        state = _State(index, tuning.recipe, self.n, every, every, deque(maxlen=WINDOW), live=live)
+        exact = next(trial for trial in tuning.trials if trial.recipe == "exact")
+        every = SINGLE * exact.seconds / (CHECKED_SHARE * tuning.chosen.seconds)
+        state = _State(index, tuning.recipe, self.n, every, every, live=live)
         if (before := self._states.get(k)) is not None:
             state.checked, state.tunings = before.checked, before.tunings + 1
         self._states[k], self.tunings[k] = state, tuning

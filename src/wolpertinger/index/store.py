@@ -78,10 +78,14 @@ class Store:
         for first, last in ((start, len(self._table)), (max(start, len(self._table)), self._size)):
             yield from (slice(at, min(last, at + rows)) for at in range(first, last, max(1, rows)))
 
+    @property
+    def added(self) -> Vectors:
+        """Rows (added, dim) that were put behind the table, also the removed ones."""
+        return self._added[: self._size - len(self._table)]
+
     def vectors(self) -> Vectors:
         """All rows (size, dim), also the removed ones: the table itself if nothing was added, else a copy."""
-        added = self._added[: self._size - len(self._table)]
-        return np.concatenate([self._table, added]) if len(added) else self._table
+        return np.concatenate([self._table, self.added]) if len(self.added) else self._table
 
     def reduce(self, ufunc: np.ufunc) -> Vectors:
         """np.minimum or np.maximum over all rows that are there (dim,)."""

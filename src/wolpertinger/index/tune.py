@@ -13,6 +13,7 @@ import numpy.typing as npt
 from wolpertinger.index.base import Ids, Index, Vectors, check_k, check_queries
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex, TooSlowError
+from wolpertinger.index.measure import recall as recall_of
 from wolpertinger.index.measure import recall_by_width, seconds_per_query
 from wolpertinger.index.store import Store, as_store
 
@@ -28,6 +29,7 @@ EXACT_BELOW = 1_000  # vectors: nothing beats a scan of so few
 STEP, STRIDE = 1.2, 8  # between one effort and the next; and how many steps at first, until it is enough
 LOOK_BEYOND = 1.2  # times the fastest so far, that an effort may take and still be looked at
 NEARLY = 0.005  # of recall
+WIDER = 4  # widths further, when a search itself found too little
 MOST_CANDIDATES = 256  # to re-rank for one neighbour; for k of them relatively fewer, 3 k at least
 UNBUILT = "not built, and only what is built was asked for"
 CONTENDING = 2.0  # times the chosen one's seconds
@@ -120,9 +122,11 @@ class Tuner:
         skipped = self.build(candidates) if build else dict.fromkeys(candidates, UNBUILT)
         task = _Task(self.store, points, k, promise, batch, self.exact, self._answer(points, k))
         for recipe in candidates:
-            if recipe in self._built:
+            if recipe in self._built and self._built[recipe].index.is_usable(k):
                 task.explore(recipe, self._built[recipe])
                 skipped.pop(recipe, None)
+            elif recipe in self._built:
+                skipped[recipe] = "it cannot skip the rows that were removed"
         return task.result(skipped)
 
     def build_for(self, k: int) -> None:
@@ -264,18 +268,22 @@ class _Task:
         most = min(self.store.n / self.k, max(3.0, MOST_CANDIDATES / self.k**0.45))
         most = 1.0 if index.has_exact_distances else most
         candidates = index.candidates(self.points, math.ceil(most * self.k), effort)
-        recalls = recall_by_width(self.store, self.points, candidates, self.truth)
         widths = _widths(self.k, candidates.shape[1])
-        means, errors = recalls[:, widths - 1].mean(axis=0), recalls[:, widths - 1].std(axis=0)
-        enough = means - CONFIDENCE * errors / math.sqrt(len(recalls)) >= self.promise
-        keeps = bool(enough.any())
+        recalls = recall_by_width(self.store, self.points, candidates, self.truth)[:, widths - 1]
+        enough = self._keeps(recalls)
         # With too little effort more candidates do not help: it is judged with as few as find nearly all it can find.
-        place = int((enough if keeps else means >= means[-1] - NEARLY).argmax())
-        index = index.with_effort(replace(effort, overfetch=float(widths[place] / self.k)))
+        means = recalls.mean(axis=0)
+        place = int((enough if enough.any() else means >= means[-1] - NEARLY).argmax())
+        for width in widths[place::WIDER] if enough.any() else widths[place : place + 1]:
+            index = index.with_effort(replace(effort, overfetch=float(width / self.k)))
+            # Asked for fewer, some indexes also look at fewer: what counts is what the search itself finds.
+            recalls = recall_of(self.store, self.points, index.search(self.points, self.k), self.truth)[:, None]
+            if keeps := bool(self._keeps(recalls)[0]):
+                break
         trial = Trial(
             recipe=recipe,
             setting=str(index.effort),
-            recall=float(means[place]),
+            recall=float(recalls.mean()),
             seconds=self._time(index),
             build_seconds=built.seconds,
             bytes_per_vector=built.bytes_per_vector,
@@ -283,6 +291,14 @@ class _Task:
         )
         self.found.append((trial, index))
         return trial
+
+    def _keeps(self, recalls: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Whether recalls (queries, settings) keep the promise with confidence, for each setting.
+
+        The error is at least that of independent neighbours: a few queries of which all succeed prove little.
+        """
+        variance = np.maximum(recalls.var(axis=0), self.promise * (1 - self.promise) / self.k)
+        return recalls.mean(axis=0) - CONFIDENCE * np.sqrt(variance / len(recalls)) >= self.promise
 
     def result(self, skipped: dict[str, str]) -> Tuning:
         """Time the fastest few again, in turn, and choose."""

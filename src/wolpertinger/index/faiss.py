@@ -30,6 +30,7 @@ LEAST_QUERIES = 8  # a thread: below, handing over costs more than it gains
 TRAINING_ROWS, TRAINING_ROUNDS = 32, 6
 LEAST_TRAINING_ROWS = 1 << 16
 MOST_UNSKIPPED = 16  # rows for each neighbour wanted, removed but coming back: beyond, a scan is quicker
+TIMED_ROWS = 1 << 11  # assigned to lists once, to foresee how long k-means takes
 ADDED_ROWS = 1 << 20  # at a time
 LARGEST = 1e17  # coordinate whose squares FAISS can sum in float32; its k-means ends the process where they overflow
 FIRST_ROWS = 1 << 12  # after which the time of building is foreseen
@@ -242,9 +243,13 @@ def _build(store: Store, recipe: str, seconds: float, centroids: Vectors | None)
             inverted_file.quantizer.add(centroids)
     if hasattr(codes := _innermost(index), "pq"):
         codes.pq.cp.min_points_per_centroid = 1
+        codes.pq.cp.niter = TRAINING_ROUNDS
     try:
         with _threads(count_threads()):
-            index.train(_sample(store, rows))
+            sample = _sample(store, rows)
+            if centroids is None and (expected := _training_seconds(inverted_file, sample)) > seconds:
+                raise TooSlowError(expected, seconds)
+            index.train(sample)
             _fill(index, store, start, seconds)
             index.search(_limit(store.take(np.zeros(1, np.int64))), 1)  # a recipe such as "IVF0,Flat" fails only now
     except TooSlowError:
@@ -255,6 +260,17 @@ def _build(store: Store, recipe: str, seconds: float, centroids: Vectors | None)
             f'a smaller recipe (such as {EXAMPLES}) or "exact". FAISS says: {error}'
         ) from error
     return index
+
+
+def _training_seconds(inverted_file: Any, sample: Vectors) -> float:
+    """What k-means will take, from one small step of it: FAISS cannot be stopped once it trains."""
+    if inverted_file is None or len(sample) < TIMED_ROWS:
+        return 0.0
+    centroids = faiss.IndexFlatL2(sample.shape[1])
+    centroids.add(sample[: inverted_file.nlist])
+    start = time.perf_counter()
+    centroids.search(sample[:TIMED_ROWS], 1)
+    return (time.perf_counter() - start) * TRAINING_ROUNDS * len(sample) / TIMED_ROWS
 
 
 def _sample(store: Store, rows: int) -> Vectors:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import learning, lookup, lookup_growth, tables
+from wolpertinger.threads import using_threads
 
 ROOT = Path(__file__).parent.parent
 
@@ -63,6 +64,14 @@ def test_growth_is_fitted_up_to_ten_million_rows_with_and_without_the_smallest(m
 def test_the_command_of_a_growth_row_makes_it_again():
     expected = "python -m benchmarks.lookup_growth --kind clustered --rows 10000 --build-threads 3"
     assert lookup_growth.command("clustered", 10_000, 3) == expected
+
+
+def test_a_growth_row_says_how_it_was_made(monkeypatch, tmp_path):
+    monkeypatch.setattr(lookup_growth, "RESULTS", tmp_path)
+    with using_threads(1):  # it sets them, and leaves them so
+        row = json.loads(json.dumps(lookup_growth.measure("isotropic", 300, build_threads=1)))
+    assert (row["tuner_build_seconds"], row["held_out"], row["build_threads"]) == (300.0, 200, 1)
+    assert row["recall"] > 0.9
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("git"), subprocess.CalledProcessError(128, "git")])

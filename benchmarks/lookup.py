@@ -6,6 +6,7 @@ unless with --again. benchmarks.tables renders docs/lookup.md from those files. 
 
 import argparse
 import json
+import subprocess
 import time
 from collections.abc import Sequence
 from importlib import metadata
@@ -38,10 +39,11 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _run(name: str, budget: float) -> None:
-    start = time.perf_counter()
+    start, commit = time.perf_counter(), _commit()  # before the hours in which it may change
     result = bench(SETS[name](), budget=budget, say=print)
     made_by = {
         "command": f"python -m benchmarks.lookup {name} --budget {budget:g}",
+        "commit": commit,
         **environment(),
         "libraries": {library: _version(library) for library in LIBRARIES},
         "seconds": round(time.perf_counter() - start),
@@ -55,6 +57,16 @@ def _run(name: str, budget: float) -> None:
 
 def _path(name: str) -> Path:
     return RESULTS / f"{name}.json"
+
+
+def _commit() -> str | None:
+    """Of the code that runs, if it comes from a repository."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return told.stdout.strip()
 
 
 def _version(library: str) -> str | None:

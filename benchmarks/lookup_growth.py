@@ -61,7 +61,8 @@ def measure(kind: str, n: int, build_threads: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
         vectors = make(rows, n, folder)
         recipes = [HUGE_RECIPE] if n > HUGE else None
-        tuner = Tuner(vectors, build_seconds=BUILD_SECONDS if n <= HUGE else np.inf, recipes=recipes)
+        cap = BUILD_SECONDS if n <= HUGE else None
+        tuner = Tuner(vectors, build_seconds=np.inf if cap is None else cap, recipes=recipes)
         queries, held_out = rows(np.random.default_rng(1), 1_000), rows(np.random.default_rng(2), HELD_OUT)
         set_threads(build_threads)
         start = time.perf_counter()
@@ -80,6 +81,8 @@ def measure(kind: str, n: int, build_threads: int) -> dict[str, Any]:
             "setting": tuning.setting,
             "build_seconds": tuning.chosen.build_seconds,
             "build_threads": build_threads,
+            "tuner_build_seconds": cap,
+            "held_out": HELD_OUT,
             "tuning_seconds": took,
             "index_bytes_per_vector": tuning.chosen.bytes_per_vector,
             "bytes_per_vector": tuning.chosen.bytes_per_vector + 4 * DIM,
@@ -105,10 +108,15 @@ def results(kind: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["n"])
 
 
-def exponent(rows: list[dict[str, Any]]) -> float:
-    """Of n, in the time of one lookup: the slope of a line through the logarithms, up to ten million rows."""
-    rows = [row for row in rows if row["n"] <= HUGE]
-    return float(np.polyfit(np.log([row["n"] for row in rows]), np.log([row["one_ms"] for row in rows]), 1)[0])
+def exponent(rows: list[dict[str, Any]], time: str = "one_ms", least: int = SIZES[0]) -> float:
+    """Of n, in one of the times: the slope of a line through the logarithms, from `least` to ten million rows."""
+    rows = [row for row in rows if least <= row["n"] <= HUGE]
+    return float(np.polyfit(np.log([row["n"] for row in rows]), np.log([row[time] for row in rows]), 1)[0])
+
+
+def command(kind: str, n: int, build_threads: int) -> str:
+    """What makes one row."""
+    return f"python -m benchmarks.lookup_growth --kind {kind} --rows {n} --build-threads {build_threads}"
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -124,8 +132,8 @@ def main(arguments: Sequence[str] = ()) -> None:
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             row = measure(kind, n, options.build_threads)
-            command = f"python -m benchmarks.lookup_growth --kind {kind} --rows {n}"
-            path.write_text(json.dumps({"command": command, **environment(), **row}, indent=2) + "\n")
+            made_by = {"command": command(kind, n, options.build_threads), **environment()}
+            path.write_text(json.dumps({**made_by, **row}, indent=2) + "\n")
             print(f"{kind} {n:,}: {row['one_ms']:.3f} ms, recall {row['recall']:.3f}, {row['recipe']}", flush=True)
     for kind in KINDS:
         if len(results(kind)) > 1:

@@ -37,10 +37,11 @@ def test_bench_prints_a_table_and_writes_result_and_plot(quick, capsys):
 
 
 def test_bench_knows_sets_by_name(quick, capsys):
-    options = ["--rows", "300", "--k", "1", "--recall", "0.5", "--budget", "1"]
+    options = ["--rows", "300", "--k", "1", "--recall", "fast", "0.5", "--budget", "1"]
     assert main(["index", "bench", "--set", "isotropic", *options]) == 0
     assert "isotropic: 300 x 20" in capsys.readouterr().out
-    assert (quick / "runs" / "lookup-isotropic" / "lookup.json").exists()
+    result = json.loads((quick / "runs" / "lookup-isotropic" / "lookup.json").read_text())
+    assert result["targets"] == [0.5, 0.7]
 
 
 @pytest.mark.usefixtures("quick")
@@ -53,7 +54,8 @@ def test_bench_knows_sets_by_name(quick, capsys):
         (["mine.npy", "--queries", "wrong.npy"], "wrong.npy: queries have shape (3, 5): give (batch, 4)"),
         (["--set", "plans", "--queries", "asked.npy"], "--queries asked.npy goes with VECTORS.npy"),
         (["mine.npy", "--k", "501"], "k=501 is out of range for 500 actions"),
-        (["mine.npy", "--recall", "1.5"], "recall=1.5 is no share of the true neighbours"),
+        (["mine.npy", "--recall", "1.5"], "recall=1.5: give a share of the true neighbours"),
+        (["mine.npy", "--recall", "quick"], "recall='quick': give a share of the true neighbours"),
         (["mine.npy", "--budget", "0"], "--budget 0: give a number of seconds above 0"),
     ],
 )

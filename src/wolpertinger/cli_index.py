@@ -19,6 +19,8 @@ BENCH_EXAMPLE = """example:
   wolpertinger index bench vectors.npy --queries queries.npy --k 1 0.01 --recall 0.9 0.99
   wolpertinger index bench --set clustered --rows 100000 --budget 10 --out runs/clustered"""
 
+RECALL_HELP = 'a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" (0.7)'
+
 
 def add_index(commands: Any) -> None:
     """Add `index` and its commands."""
@@ -41,7 +43,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         "--recall",
         type=recall,
         default=0.99,
-        help='to keep: a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" (0.7) (default: %(default)s)',
+        help=f"to keep: {RECALL_HELP} (default: %(default)s)",
     )
     parser.add_argument(
         "--queries", type=Path, metavar="Q.npy", help="proto-actions to tune on (default: rows of VECTORS plus noise)"
@@ -98,7 +100,11 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="counts, or shares with a point (default: 1 0.01 0.05)",
     )
     parser.add_argument(
-        "--recall", nargs="+", type=float, default=[0.7, 0.9, 0.99], help="wanted (default: 0.7 0.9 0.99)"
+        "--recall",
+        nargs="+",
+        type=recall,
+        default=[0.7, 0.9, 0.99],
+        help=f"wanted: {RECALL_HELP} (default: 0.7 0.9 0.99)",
     )
     parser.add_argument("--rows", type=at_least(2), help="use only so many vectors (default: all)")
     parser.add_argument(

@@ -6,18 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from wolpertinger.experiments.contenders import Entry, ladder
-from wolpertinger.index import ExactIndex
-
-
-@dataclass
-class Trial:
-    recipe: str
-    setting: str
-    recall: float
-    seconds: float
-    build_seconds: float
-    bytes_per_vector: float
-    chosen: bool
+from wolpertinger.index import ExactIndex, Trial
 
 
 class FakeTuner:
@@ -32,8 +21,8 @@ class FakeTuner:
     def tune(self, queries, *, k, recall, batch):
         self.asked.append((len(queries), k, recall, batch))
         trials = [
-            Trial("exact", "", np.float32(1.0), 1e-4, 0.1, 80.0, np.True_),
-            Trial("IVF4,Flat", "nprobe 1", 0.5, 1e-5, 0.1, 88, False),
+            Trial("exact", "", np.float32(1.0), 1e-4, 0.1, 80.0, keeps=True, chosen=np.True_),
+            Trial("IVF4,Flat", "nprobe 1", 0.5, 1e-5, 0.1, 88, keeps=False),
         ]
         return SimpleNamespace(index=self.exact, recipe="exact", trials=trials)
 
@@ -66,8 +55,14 @@ FAKES = {
 }
 
 
-def made_up_result(ours_ms=0.1, ours_recall=0.992, flann_ms=0.8, other_ms=0.3, below_ms=0.7, n=1_000_000):
-    """A result of one k and one target, 0.99, before it is judged."""
+STOPPED = "stopped after 4 s at checks 9, recall 0.5"
+NEVER = "no setting reached 0.99"
+
+
+def made_up_result(
+    ours_ms=0.1, ours_recall=0.992, flann_ms=0.8, other_ms=0.3, below_ms=0.9, n=1_000_000, target=0.99, note=STOPPED
+):
+    """A result of one k and one target as older files have it: only notes tell who was stopped, below at `below_ms`."""
     contenders = {
         "FLANN a": {"is_flann": True, "build_seconds": 2.0, "note": ""},
         "FLANN b": {"is_flann": True, "build_seconds": 3.0, "note": "chose a scan"},
@@ -75,13 +70,17 @@ def made_up_result(ours_ms=0.1, ours_recall=0.992, flann_ms=0.8, other_ms=0.3, b
         "absent": {"is_flann": False, "build_seconds": None, "note": "not installed: pip install absent"},
     }
     row = {"effort": "checks", "setting": 1_234, "recall": 0.991, "standard_error": 0.001, "queries": 64}
-    missed = {"setting": None, "note": "stopped after 4 s at checks 9, recall 0.5", "ms_below": below_ms}
-    ours = {"recipe": "IVF16,Flat", "setting": "nprobe 3", "promised": 0.99, "recall": ours_recall, "ms": ours_ms}
+    missed = {"setting": None, "note": note, "ms_below": below_ms}
+    ours = {"recipe": "IVF16,Flat", "setting": "nprobe 3", "promised": target, "recall": ours_recall, "ms": ours_ms}
+    trials = [
+        {"recipe": "exact", "recall": 1.0, "seconds": 7e-3, "chosen": False},
+        {"recipe": "IVF16,Flat", "recall": 0.995, "seconds": 2e-4, "chosen": True},
+    ]
     cell = {
         "k": 1,
-        "target": 0.99,
+        "target": target,
         "queries": 64,
-        "ours": ours | {"standard_error": 0.002, "build_seconds": 1.0},
+        "ours": ours | {"standard_error": 0.002, "build_seconds": 1.0, "trials": trials},
         "contenders": {
             "FLANN a": missed if flann_ms is None else row | {"ms": flann_ms},
             "FLANN b": missed,
@@ -95,7 +94,8 @@ def made_up_result(ours_ms=0.1, ours_recall=0.992, flann_ms=0.8, other_ms=0.3, b
         "n": n,
         "dim": 20,
         "batch": 64,
-        "targets": [0.99],
+        "budget_seconds": 4.0,
+        "targets": [target],
         "contenders": contenders,
         "cells": [cell],
         "curves": [{"k": 1, "points": {"FLANN a": points, "FLANN b": [], "other": points}}],

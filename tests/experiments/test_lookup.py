@@ -3,11 +3,12 @@ import json
 import numpy as np
 import pytest
 
-from tests.experiments.lookup_fakes import FAKES, FakeTuner
+from tests.experiments.lookup_fakes import FAKES, FakeContender, FakeTuner
 from wolpertinger.experiments import lookup
-from wolpertinger.experiments.contenders import CONTENDERS
+from wolpertinger.experiments.contenders import CONTENDERS, Entry
 from wolpertinger.experiments.lookup import CLOSE, _count_queries, bench
 from wolpertinger.experiments.lookup_sets import isotropic
+from wolpertinger.experiments.lookup_verdict import judge
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_the_cheapest_setting_that_reaches_the_target_is_found_by_bisection(resu
 def test_a_contender_that_never_gets_there_says_why(result):
     first, second, *_ = (cell["contenders"]["poor"] for cell in result["cells"])
     assert first["recall"] >= 0.7
-    assert (second["setting"], second["note"]) == (None, "no setting reached 0.9")
+    assert (second["setting"], second["stopped"], second["note"]) == (None, False, "no setting reached 0.9")
     assert second["ms_below"] > 0
 
 
@@ -77,8 +78,28 @@ def test_the_time_for_a_contender_is_bounded():
     row = result["cells"][0]["contenders"]["good"]
     assert row["note"].startswith("stopped after 1e-06 s at care 1, recall 0.0")
     assert result["curves"][0]["points"]["good"][0]["queries"] == 8
-    assert result["cells"][0]["times_flann"] is None
+    assert row["stopped"]
     assert any("good: built in" in line for line in said)
+
+
+@pytest.mark.usefixtures("tuners")
+def test_a_contender_at_the_end_of_its_settings_was_not_stopped():
+    only = {"one": Entry(lambda: FakeContender("one", most=1), "numpy", "numpy", is_flann=True)}
+    result = bench(isotropic(rows=600), ks=(1,), targets=(1.0,), budget=1e-6, contenders=only)
+    row = result["cells"][0]["contenders"]["one"]
+    assert (row["stopped"], row["note"]) == (False, "no setting reached 1.0")
+
+
+@pytest.mark.usefixtures("tuners")
+def test_recalls_go_by_their_names_too():
+    result = bench(isotropic(rows=100), ks=(1,), targets=("medium", "fast", 0.7), budget=1.0, contenders={})
+    assert result["targets"] == [0.7, 0.9]
+
+
+def test_numbers_are_stored_and_no_verdicts(result):
+    assert result["build_seconds"] == 600.0
+    for cell in result["cells"]:
+        assert cell.keys() == {"k", "target", "queries", "ours", "contenders"}
 
 
 @pytest.mark.usefixtures("tuners")
@@ -89,9 +110,10 @@ def test_real_libraries_run_through_the_bench():
         isotropic(rows=900), ks=(1, 20), targets=(0.99,), budget=1.0, contenders={n: CONTENDERS[n] for n in names}
     )
     for cell in result["cells"]:
-        assert cell["best_flann"] in names
-        assert cell["contenders"][cell["best_flann"]]["recall"] >= 0.99
-        assert cell["times_flann"] >= cell["times_best"] > 0
+        verdict = judge(cell, result)
+        assert verdict.flann.best in names
+        assert cell["contenders"][verdict.flann.best]["recall"] >= 0.99
+        assert verdict.flann.times >= verdict.everyone.times > 0
 
 
 @pytest.mark.usefixtures("tuners")
@@ -100,7 +122,7 @@ def test_real_libraries_run_through_the_bench():
     [
         ({"ks": (601,)}, "k=601 is out of range for 600 actions"),
         ({"ks": (1.5,)}, "k=1.5 is not a share"),
-        ({"targets": (0.0,)}, r"recall=0.0 is no share of the true neighbours: give numbers in \(0, 1\]"),
+        ({"targets": (0.0,)}, r"recall=0.0: give a share of the true neighbours in \(0, 1\]"),
     ],
 )
 def test_what_cannot_be_measured_is_an_error(change, message):
@@ -109,6 +131,6 @@ def test_what_cannot_be_measured_is_an_error(change, message):
 
 
 def test_larger_k_need_fewer_queries():
-    counts = [_count_queries(k) for k in (1, 30, 131, 657, 10_000, 50_000)]
-    assert counts == [2_048, 2_048, 448, 64, 64, 64]
+    counts = [_count_queries(k) for k in (1, 30, 131, 656, 4_999, 5_000, 50_000)]
+    assert counts == [2_048, 2_048, 448, 256, 256, 64, 64]
     assert not any(np.array(counts) % 64)

@@ -37,6 +37,7 @@ def test_the_table_shows_every_index_once_and_marks_the_choice(tuned):
         assert sum(line.strip(" *").split(" ")[0] == recipe for line in text.splitlines()) == 1
     assert text.count("* ") == 1
     assert tuned.tuning.recipe in lookup_tune.summary(tuned)
+    assert f"± {1.96 * tuned.standard_error:.4f} (95 %) on 1000 other queries" in lookup_tune.summary(tuned)
 
 
 def test_everything_is_plain_json(tuned):

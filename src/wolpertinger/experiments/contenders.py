@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from wolpertinger.index import Ids
-
-Vectors = npt.NDArray[np.float32]
+from wolpertinger.index.base import Vectors
 
 STEP = 1.4  # between one effort and the next
 AUTOTUNE_ROWS = 5_000  # FLANN cannot be stopped: on a million rows of 40 numbers it had not ended after 16 minutes

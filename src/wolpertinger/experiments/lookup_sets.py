@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.index import Store, check_queries, check_vectors
+from wolpertinger.index.base import Vectors
 from wolpertinger.index.promise import NOISE, likely_queries
 
-Vectors = npt.NDArray[np.float32]
 Draw = Callable[[int, int], npt.NDArray]  # how many queries, by which seed
 
 ITEMS = 13_138  # the paper's largest catalogue

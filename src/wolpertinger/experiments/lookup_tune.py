@@ -87,7 +87,8 @@ def summary(tuned: Tuned) -> str:
     tuning = tuned.tuning
     setting = f" ({tuning.setting})" if tuning.setting else ""
     tried = f"{len(tuning.trials)} settings tried"
-    held_out = f"recall {tuned.held_out:.4f} ± {1.96 * tuned.standard_error:.4f} on {tuned.queries} other queries"
+    within = f"± {1.96 * tuned.standard_error:.4f} (95 %)"
+    held_out = f"recall {tuned.held_out:.4f} {within} on {tuned.queries} other queries"
     return f"chosen: {tuning.recipe}{setting}; {held_out}; {tried}"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.measure import environment
+from wolpertinger.experiments.contenders import CONTENDERS
 from wolpertinger.experiments.lookup import bench
 from wolpertinger.experiments.lookup_plot import plot_lookup
 from wolpertinger.experiments.lookup_report import table
@@ -29,20 +30,25 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lookup", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SETS)} (default: all)")
     parser.add_argument("--again", action="store_true", help="also sets that have their result")
+    parser.add_argument("--leave-out", nargs="+", default=[], choices=CONTENDERS, help="libraries to leave out")
     parser.add_argument("--budget", type=float, default=BUDGET, help="(default: %(default)s)")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(SETS):
         parser.error(f"{', '.join(sorted(unknown))}: give names of {', '.join(SETS)}")
     for name in options.names or SETS:
         if options.again or not _path(name).exists():
-            _run(name, options.budget)
+            _run(name, options.budget, options.leave_out)
 
 
-def _run(name: str, budget: float) -> None:
+def _run(name: str, budget: float, left_out: Sequence[str]) -> None:
     start, commit = time.perf_counter(), _commit()  # before the hours in which it may change
-    result = bench(SETS[name](), budget=budget, say=print)
+    rivals = {name: entry for name, entry in CONTENDERS.items() if name not in left_out}
+    result = bench(SETS[name](), budget=budget, contenders=rivals, say=print)
+    absent = {"is_flann": False, "build_seconds": None, "note": "left out of this run"}
+    result["contenders"] |= dict.fromkeys(left_out, absent)
+    without = " ".join(["", "--leave-out", *left_out]) if left_out else ""
     made_by = {
-        "command": f"python -m benchmarks.lookup {name} --budget {budget:g}",
+        "command": f"python -m benchmarks.lookup {name} --budget {budget:g}{without}",
         "commit": commit,
         **environment(),
         "libraries": {library: _version(library) for library in LIBRARIES},

@@ -318,3 +318,28 @@ def test_another_kind_of_file_is_refused(tmp_path):
     archive.write(tmp_path / "other.zip", "wolpertinger agent", {})
     with pytest.raises(CheckpointError, match=f"is a 'wolpertinger agent', a '{KIND}' was expected"):
         ActionTable.load(tmp_path / "other.zip")
+
+
+def test_a_light_file_keeps_what_was_added_behind_a_memory_map(tmp_path):
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32))
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    actions = ActionTable(mapped, index="IVF4,Flat")
+    actions.add([[9.0, 9.0, 9.0]])
+    actions.remove([2])
+    actions.save(tmp_path / "table.zip", exclude=["vectors"])
+    loaded = ActionTable.load(tmp_path / "table.zip", vectors=mapped)
+    assert (loaded.n, loaded.space.n, loaded.sha256) == (40, 41, actions.sha256)
+    assert loaded.nearest([[9.0, 9.0, 9.0]], 1) == [[40]]
+
+
+class OwnSet:
+    """A user's set whose `sample` means something else."""
+
+    space = spaces.Discrete(7)
+
+    def sample(self):
+        raise AssertionError
+
+
+def test_random_actions_come_from_the_space_of_a_set_of_ones_own():
+    assert sample_actions(OwnSet(), np.random.default_rng(0), 5).shape == (5,)

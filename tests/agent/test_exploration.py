@@ -6,7 +6,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.env_util import make_vec_env
 
-from wolpertinger import ActionProduct, Exploration
+from wolpertinger import ActionProduct, ActionTable, Exploration
 from wolpertinger.agent.exploration import Explorer
 
 from .envs import GuidedEnv, TargetEnv, greedy, scramble_all, small_agent
@@ -213,3 +213,13 @@ def test_a_ladder_needs_its_end():
 def test_a_ladder_of_one_rung_falls_over_the_training():
     explorer = Explorer(Exploration(sigma=0.4, final_sigma=0.0, ladder=True), spaces.Discrete(5), seed=0)
     assert explorer.perturb(np.zeros((1, 3)), progress=1.0).tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_guided_actions_that_were_removed_are_not_taken():
+    actions = ActionTable(np.eye(6))
+    actions.remove([0, 1, 2])
+    guided = Explorer(Exploration(epsilon=1.0, guided=1.0), actions, seed=0)
+    taken = guided.replace(np.full(200, 5), 1.0, lambda places: [np.array([0, 1, 4])] * len(places))
+    assert set(taken) == {4}
+    taken = guided.replace(np.full(200, 5), 1.0, lambda places: [np.array([0, 1])] * len(places))
+    assert set(taken) == {3, 4, 5}  # nothing of the subset is there: one of all

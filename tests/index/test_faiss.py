@@ -201,3 +201,47 @@ def test_small_tables_are_no_reason_to_print_warnings(vectors, capfd):
     FaissIndex(vectors, "IVF16,PQ4x4fs")
     FaissIndex(vectors, "PCA2,PQ2x4")
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_index_whose_lists_are_in_a_file_of_its_own_choice_is_refused(vectors, tmp_path):
+    victim = tmp_path / "victim"
+    made = faiss.index_factory(vectors.shape[1], "IVF4,Flat")
+    made.train(vectors)
+    lists = faiss.OnDiskInvertedLists(4, made.code_size, str(victim))
+    made.replace_invlists(lists)
+    made.add(vectors)
+    data = faiss.serialize_index(made)
+    before = victim.read_bytes()
+    with pytest.raises(ValueError, match=r"the saved index is .*OnDiskInvertedLists.*, 'IVF4,Flat' makes"):
+        FaissIndex(vectors, "IVF4,Flat", built=data)
+    assert victim.read_bytes() == before
+
+
+def test_an_index_of_another_recipe_is_refused(vectors):
+    data = FaissIndex(vectors, "HNSW8").to_bytes()
+    with pytest.raises(ValueError, match=r"the saved index is .*IndexHNSWFlat.*, 'IVF4,Flat' makes"):
+        FaissIndex(vectors, "IVF4,Flat", built=data)
+
+
+@pytest.mark.parametrize("recipe", ["IVF16,Flat", "IVF16,PQ4x4fs", "HNSW8", "Flat", "PQ4x4fs"])
+def test_what_comes_after_what_went_is_found_with_the_same_k(vectors, recipe):
+    store = Store(vectors)
+    index = FaissIndex(store, recipe, effort=Effort(nprobe=16, ef_search=400, overfetch=4))
+    far = np.full((1, vectors.shape[1]), 3.0, np.float32)
+    before = index.search(far, 3)
+    store.remove(before[0, :1])
+    assert before[0, 0] not in index.search(far, 3)
+    (new,) = store.add(far)
+    assert index.search(far, 3)[0, 0] == new
+
+
+def test_training_that_would_take_too_long_is_not_begun(vectors, monkeypatch):
+    monkeypatch.setattr("wolpertinger.index.faiss._training_seconds", lambda *_: 100.0)
+    with pytest.raises(TooSlowError, match="would take about 100 s, 60 s are left"):
+        FaissIndex(vectors, "IVF4,Flat", build_seconds=60)
+
+
+@pytest.mark.parametrize("wrong", [{"nprobe": 0}, {"ef_search": -1}, {"overfetch": 0.5}, {"overfetch": math.nan}])
+def test_an_effort_below_nothing_is_an_error(wrong):
+    with pytest.raises(ValueError, match="give a number of at least 1"):
+        Effort(**wrong)

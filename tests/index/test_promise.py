@@ -277,3 +277,90 @@ def test_a_restored_index_is_kept_when_another_k_is_tuned(vectors):
     second.search(asked(64, 0), 1)
     assert first.built.keys() <= second.built.keys()
     np.testing.assert_array_equal(first.search(asked(9, 1), K), second.search(asked(9, 1), K))
+
+
+def test_noise_near_the_promise_is_no_reason_to_tune_anew(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    index.search(asked(5, 0), K)
+    state = index._states[K]
+    for misses, short in ((0, False), (4, False), (8, False), (12, True), (32, True)):  # of 64, where 6.4 are promised
+        state.window.clear()
+        state.window.extend([0.0] * misses + [1.0] * (64 - misses))
+        assert index._falls_short(state) == short or 8 <= misses <= 12
+
+
+def test_the_check_compares_a_lookup_with_its_own_query(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    queries = asked(40, 3)
+    index.search(queries, K)
+    always_checked(index)
+    index._states[K].window.clear()
+    index._states[K].index = ExactIndex(vectors)  # always right, so every check must find 1
+    for _ in range(20):
+        index.search(queries, K)
+    assert set(index._states[K].window) == {1.0}
+
+
+def test_the_live_tuning_is_on_what_was_asked(vectors, monkeypatch):
+    monkeypatch.setattr(promise, "RECENT", 100)
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    tuned_on = []
+    tune_now = index._tuner.tune
+    monkeypatch.setattr(index._tuner, "tune", lambda q, **kw: (tuned_on.append(q.copy()), tune_now(q, **kw))[1])
+    batches = [asked(25, seed, scale=7.0) for seed in range(5)]
+    for batch in batches:
+        index.search(batch, K)
+    first, live = tuned_on
+    assert len(first) == 25 + 100  # the first batch, and likely ones
+    np.testing.assert_array_equal(np.sort(live, axis=0), np.sort(np.concatenate(batches[:4]), axis=0))
+
+
+def test_a_table_that_grew_is_tuned_again(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    index.search(asked(5, 0), K)
+    index.store.add(vectors[:1_500])
+    index.search(asked(5, 0), K)
+    assert index.health()[0].tunings == 1
+    index.store.add(vectors)
+    index.search(asked(5, 0), K)
+    assert index.health()[0].tunings == 2
+
+
+def test_nearly_the_same_k_shares_its_settings(vectors):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    for k in (100, 95, 109, 120):
+        assert index.search(asked(5, 0), k).shape == (5, k)
+    assert [health.k for health in index.health()] == [100, 120]
+
+
+def test_codes_that_cannot_skip_removed_rows_give_way(vectors):
+    index = PromisedIndex(vectors, 0.7, recipe="PQ8x4fs")
+    index.search(asked(5, 0), 1)
+    assert index.health()[0].index.startswith("PQ8x4fs")
+    index.store.remove(np.arange(200))
+    found = index.search(asked(50, 1), 1)
+    np.testing.assert_array_equal(found, ExactIndex(index.store).search(asked(50, 1), 1))
+    assert index.health()[0].index == "exact"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rows": 0},
+        {"every": float("nan")},
+        {"every": 0},
+        {"checked": -1},
+        {"checked": "x"},
+        {"tunings": None},
+        {"effort": {"overfetch": 0}},
+        {"effort": {"nprobe": -3}},
+        {"effort": {"ef_search": "a"}},
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(vectors, wrong):
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    index.search(asked(5, 0), K)
+    state = index.state
+    state[str(K)].update(wrong)
+    with pytest.raises((ValueError, TypeError)):
+        index.state = state

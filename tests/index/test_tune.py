@@ -186,3 +186,40 @@ def test_recipes_are_few_and_a_graph_is_for_few_neighbours(n, dim):
     assert len(few) == len(set(few)) <= 8
     assert "HNSW16" in few
     assert "HNSW16" not in many
+
+
+@pytest.mark.parametrize(
+    "recipe", ["PQ8x4fs,RFlat", "IVF32,PQ4x4fs,RFlat", "HNSW16_SQ4", "IVF32,SQ8", "PCA4,IVF32,Flat"]
+)
+@pytest.mark.parametrize("k", [1, 50])
+def test_the_recall_that_is_claimed_is_that_of_the_search_itself(vectors, queries, recipe, k, slow_scan):
+    tuning = Tuner(vectors, recipes=[recipe]).tune(queries, k=k, recall=0.8)
+    exact = ExactIndex(vectors).search(queries, k)
+    found = recall(vectors, queries, tuning.index.search(queries, k), exact).mean()
+    assert tuning.chosen.recall == pytest.approx(found)
+    assert found >= 0.8
+
+
+def test_a_few_queries_that_all_succeed_prove_little(vectors, queries, slow_scan):
+    tuner = Tuner(vectors, recipes=["IVF32,Flat"])
+    few, many = (tuner.tune(queries[:n], k=1, recall=0.99) for n in (5, 300))
+    assert few.recipe == "exact"
+    assert many.recipe == "IVF32,Flat"
+
+
+def test_codes_that_cannot_skip_removed_rows_are_not_tried(vectors, queries, slow_scan):
+    store = Store(vectors)
+    tuner = Tuner(store, recipes=["PQ8x4fs", "IVF32,PQ8x4fs"])
+    tuner.tune(queries, k=1, recall=0.7)
+    store.remove(np.arange(100))
+    tuning = tuner.tune(queries, k=1, recall=0.7)
+    assert tuning.skipped == {"PQ8x4fs": "it cannot skip the rows that were removed"}
+    assert tuning.recipe == "IVF32,PQ8x4fs"
+
+
+def test_what_is_forgotten_is_built_again(vectors, queries, slow_scan):
+    tuner = Tuner(vectors, recipes=["IVF32,Flat", "HNSW16"])
+    tuner.tune(queries, k=5, recall=0.7)
+    tuner.keep({"HNSW16", "never built"})
+    assert tuner.built.keys() == {"HNSW16"}
+    assert {trial.recipe for trial in tuner.tune(queries, k=5, recall=0.7).trials} == {"exact", "IVF32,Flat", "HNSW16"}

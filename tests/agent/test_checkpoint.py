@@ -477,3 +477,23 @@ def test_load_takes_what_stable_baselines3_takes(tmp_path, capsys):
     assert "PyTorch" in capsys.readouterr().out
     with pytest.raises(ValueError, match="force_reset=False: a file holds no environment's state"):
         Wolpertinger.load(tmp_path / "agent", force_reset=False)
+
+
+def test_an_agent_with_a_share_chooses_among_as_many_after_actions_went_and_it_was_loaded(tmp_path):
+    env = TargetEnv(length=5)
+    agent = small_agent(env, actions=ActionTable(env.set.vectors), k=0.5)
+    count = agent.k
+    agent.actions.remove(np.arange(agent.actions.n - 3))
+    assert agent.k == 3 < count
+    agent.save(tmp_path / "agent.zip")
+    assert Wolpertinger.load(tmp_path / "agent.zip").k == 3
+
+
+def test_an_agent_whose_actions_grew_is_loaded_with_them(tmp_path):
+    env = TargetEnv(length=5)
+    agent = small_agent(env, actions=ActionTable(env.set.vectors), k=4)
+    new = agent.actions.add(env.set.vectors[:2])
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    assert loaded.actions.n == agent.actions.n == new[-1] + 1
+    np.testing.assert_array_equal(loaded.predict(OBS)[0], agent.predict(OBS)[0])

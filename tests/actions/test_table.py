@@ -127,7 +127,7 @@ def approximate(monkeypatch):
 
 def no_building(monkeypatch):
     """From now on, an index that is built or tuned is an error."""
-    monkeypatch.setattr("wolpertinger.index.faiss._build", None)
+    monkeypatch.setattr("wolpertinger.index.faiss.build", None)
     monkeypatch.setattr(tune.Tuner, "tune", None)
 
 

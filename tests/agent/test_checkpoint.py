@@ -384,7 +384,7 @@ def test_an_agent_with_a_promised_table_goes_on_without_tuning_again(tmp_path, m
     agent.save(tmp_path / "agent.zip")
     assert "actions/index-0.faiss" in archive.read(tmp_path / "agent.zip", KIND)
     monkeypatch.setattr(tune.Tuner, "tune", None)
-    monkeypatch.setattr("wolpertinger.index.faiss._build", None)
+    monkeypatch.setattr("wolpertinger.index.faiss.build", None)
     for env in (None, TargetEnv(ActionTable(vectors), length=5)):
         loaded = Wolpertinger.load(tmp_path / "agent.zip", env=env)
         assert (loaded.actions.recall, loaded.actions.sha256) == (0.9, agent.actions.sha256)

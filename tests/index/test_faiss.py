@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from wolpertinger.index.exact import ExactIndex
-from wolpertinger.index.faiss import LARGEST, Effort, FaissIndex, TooSlowError
+from wolpertinger.index.faiss import Effort, FaissIndex
+from wolpertinger.index.faiss_build import LARGEST, TooSlowError
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store
 
@@ -56,8 +57,8 @@ def test_padding_and_repeats_end_in_an_exact_scan(vectors, queries, monkeypatch,
     stub = Stub(np.array(answer), len(vectors))
     monkeypatch.setattr(index, "_faiss", stub)
     monkeypatch.setattr("wolpertinger.index.faiss._search_params", lambda *_: None)
-    monkeypatch.setattr("wolpertinger.index.faiss._inverted_file", lambda _: None)
-    monkeypatch.setattr("wolpertinger.index.faiss._innermost", lambda index: index)
+    monkeypatch.setattr("wolpertinger.index.faiss.find_lists", lambda _: None)
+    monkeypatch.setattr("wolpertinger.index.faiss.innermost", lambda index: index)
     np.testing.assert_array_equal(index.search(queries, 3), ExactIndex(vectors).search(queries, 3))
     assert stub.calls == 1  # there is nothing wider
 
@@ -236,7 +237,7 @@ def test_what_comes_after_what_went_is_found_with_the_same_k(vectors, recipe):
 
 
 def test_training_that_would_take_too_long_is_not_begun(vectors, monkeypatch):
-    monkeypatch.setattr("wolpertinger.index.faiss._training_seconds", lambda *_: 100.0)
+    monkeypatch.setattr("wolpertinger.index.faiss_build._training_seconds", lambda *_: 100.0)
     with pytest.raises(TooSlowError, match="would take about 100 s, 60 s are left"):
         FaissIndex(vectors, "IVF4,Flat", build_seconds=60)
 

@@ -145,7 +145,7 @@ def test_an_exact_choice_is_never_checked(vectors, monkeypatch):
 def test_it_is_tuned_once_more_when_it_knows_what_is_asked(vectors, monkeypatch, caplog):
     monkeypatch.setattr(promise, "RECENT", 100)
     index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
-    monkeypatch.setattr("wolpertinger.index.faiss._build", None)  # nothing is built for it
+    monkeypatch.setattr("wolpertinger.index.faiss.build", None)  # nothing is built for it
     for seed in range(9):
         index.search(asked(10, seed), K)
     assert index.health()[0].tunings == 1
@@ -212,7 +212,7 @@ def test_another_index_goes_on_from_its_state(vectors, recipe, monkeypatch):
     index = PromisedIndex(store, 0.9, recipe=recipe)
     queries = asked(20, 1)
     expected = {k: index.search(queries, k) for k in (1, K)}
-    monkeypatch.setattr("wolpertinger.index.faiss._build", None)
+    monkeypatch.setattr("wolpertinger.index.faiss.build", None)
     monkeypatch.setattr(tune.Tuner, "tune", None)
     other = restore(index, store)
     for k, ids in expected.items():

@@ -105,7 +105,7 @@ def test_what_is_built_is_used_again(vectors, queries, slow_scan, monkeypatch):
     tuner.tune(queries, k=10, recall=0.9)
     built = tuner.built
     assert built.keys() == {"IVF32,Flat", "HNSW16"}
-    monkeypatch.setattr("wolpertinger.index.faiss._build", None)
+    monkeypatch.setattr("wolpertinger.index.faiss.build", None)
     assert tuner.tune(queries, k=5, recall=0.7).recipe != "exact"
     assert tuner.built == built
 

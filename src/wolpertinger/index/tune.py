@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from wolpertinger.index.base import Ids, Index, Vectors, check_k, check_queries
 from wolpertinger.index.exact import ExactIndex
-from wolpertinger.index.faiss import Effort, FaissIndex, TooSlowError
+from wolpertinger.index.faiss import Effort, FaissIndex
+from wolpertinger.index.faiss_build import TooSlowError
 from wolpertinger.index.measure import recall as recall_of
 from wolpertinger.index.measure import recall_by_width, seconds_per_query
 from wolpertinger.index.store import Store, as_store

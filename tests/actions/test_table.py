@@ -12,7 +12,7 @@ from gymnasium import spaces
 from wolpertinger import CheckpointError, archive
 from wolpertinger.actions import ActionTable, sample_actions
 from wolpertinger.actions.table import KIND
-from wolpertinger.index import ExactIndex, tune
+from wolpertinger.index import ExactIndex, trials, tune
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def approximate(monkeypatch):
 
     monkeypatch.setattr(tune, "EXACT_BELOW", 1)
     monkeypatch.setattr(tune, "MOST_QUERIES", 32)
-    monkeypatch.setattr(tune._Task, "_time", time)
+    monkeypatch.setattr(trials.Task, "_time", time)
 
 
 def no_building(monkeypatch):

@@ -9,7 +9,7 @@ from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.logger import configure
 
 from wolpertinger import ActionTable
-from wolpertinger.index import ExactIndex, promise, tune
+from wolpertinger.index import ExactIndex, promise, trials, tune
 
 from .envs import TargetEnv, greedy, scramble_all, small_agent
 
@@ -95,7 +95,7 @@ def test_the_measured_recall_of_a_promise_is_in_the_log(tmp_path, monkeypatch):
     def time(_, index, repeats=3):  # the scan seems slow, so that an inverted file is chosen
         return 2.0 if isinstance(index, ExactIndex) else 1.0 + index.effort.nprobe / 100
 
-    monkeypatch.setattr(tune._Task, "_time", time)
+    monkeypatch.setattr(trials.Task, "_time", time)
     monkeypatch.setattr(tune, "MOST_QUERIES", 100)
     monkeypatch.setattr(promise, "CHECKED_SHARE", 0.5)
     vectors = np.random.default_rng(0).uniform(-1, 1, (1_500, 2))

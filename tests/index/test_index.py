@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from wolpertinger.index import ExactIndex, FaissIndex, Index, PromisedIndex, Store, build, tune
+from wolpertinger.index import ExactIndex, FaissIndex, Index, PromisedIndex, Store, build, trials, tune
 from wolpertinger.index.faiss import Effort
 
 RECIPES = [
@@ -54,7 +54,7 @@ def no_table_is_too_small_to_tune(kind_name, monkeypatch):
         monkeypatch.setattr(tune, "EXACT_BELOW", 1)
         monkeypatch.setattr(tune, "MOST_QUERIES", 32)  # to measure on, which takes most of the time
         # The scan seems slow, so that whatever keeps the promise besides it is chosen.
-        monkeypatch.setattr(tune._Task, "_time", lambda _, index, repeats=3: 1.0 + isinstance(index, ExactIndex))
+        monkeypatch.setattr(trials.Task, "_time", lambda _, index, repeats=3: 1.0 + isinstance(index, ExactIndex))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import logging
 import numpy as np
 import pytest
 
-from wolpertinger.index import ExactIndex, PromisedIndex, Store, promise, tune
+from wolpertinger.index import ExactIndex, PromisedIndex, Store, promise, trials, tune
 from wolpertinger.index.faiss import FaissIndex
 from wolpertinger.index.measure import recall
 
@@ -32,7 +32,7 @@ def times(monkeypatch):
         effort = index.effort
         return 0.02 * effort.overfetch + 1e-4 * (effort.nprobe or effort.ef_search or 1)
 
-    monkeypatch.setattr(tune._Task, "_time", time)
+    monkeypatch.setattr(trials.Task, "_time", time)
     monkeypatch.setattr(tune, "MOST_QUERIES", 200)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wolpertinger.index import ExactIndex, Store, Tuner, tune
+from wolpertinger.index import ExactIndex, Store, Tuner, trials, tune
 from wolpertinger.index.faiss import FaissIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.index.tune import RECALLS, check_recall, recipes_for
@@ -30,13 +30,13 @@ def slow_scan(monkeypatch):
             return 1e6
         return index.effort.overfetch + (index.effort.nprobe or index.effort.ef_search or 0)
 
-    monkeypatch.setattr(tune._Task, "_time", time)
+    monkeypatch.setattr(trials.Task, "_time", time)
 
 
 @pytest.fixture
 def fast_scan(monkeypatch):
     """The scan seems to take half as long as anything else."""
-    monkeypatch.setattr(tune._Task, "_time", lambda _, index, repeats=3: 2.0 - isinstance(index, ExactIndex))
+    monkeypatch.setattr(trials.Task, "_time", lambda _, index, repeats=3: 2.0 - isinstance(index, ExactIndex))
 
 
 @pytest.mark.parametrize("recipe", ["IVF32,Flat", "IVF32,PQ8x4fs", "PQ8x4fs", "HNSW16", "IVF32,SQ8"])

@@ -10,7 +10,8 @@ from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import FaissIndex
 from wolpertinger.index.promise import Health, PromisedIndex
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.tune import BUILD_SECONDS, Trial, Tuner, Tuning, check_recall
+from wolpertinger.index.trials import Trial, Tuning
+from wolpertinger.index.tune import BUILD_SECONDS, Tuner, check_recall
 
 __all__ = [
     "ExactIndex",

@@ -17,7 +17,8 @@ from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.tune import BATCH, BUILD_SECONDS, EXACT_BELOW, Tuner, Tuning, check_recall, count_queries
+from wolpertinger.index.trials import Tuning
+from wolpertinger.index.tune import BATCH, BUILD_SECONDS, EXACT_BELOW, Tuner, check_recall, count_queries
 
 RECENT = 2_048  # queries that are remembered, for the next tuning
 SINGLE = 4.0  # times the time of a query in a batch, that an exact scan for one alone takes

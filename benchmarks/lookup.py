@@ -23,6 +23,7 @@ from wolpertinger.experiments.lookup_sets import SETS
 
 RESULTS = Path(__file__).parent / "results" / "lookup"
 LIBRARIES = ("faiss-cpu", "opencv-python-headless", "hnswlib", "usearch")
+BUILD_SECONDS = 600.0  # for all that ours tries
 BUDGET = 120.0  # seconds for each contender at each k
 
 
@@ -31,24 +32,25 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SETS)} (default: all)")
     parser.add_argument("--again", action="store_true", help="also sets that have their result")
     parser.add_argument("--leave-out", nargs="+", default=[], choices=CONTENDERS, help="libraries to leave out")
+    parser.add_argument("--build-seconds", type=float, default=BUILD_SECONDS, help="for ours (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=BUDGET, help="(default: %(default)s)")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(SETS):
         parser.error(f"{', '.join(sorted(unknown))}: give names of {', '.join(SETS)}")
     for name in options.names or SETS:
         if options.again or not _path(name).exists():
-            _run(name, options.budget, options.leave_out)
+            _run(name, options.budget, options.build_seconds, options.leave_out)
 
 
-def _run(name: str, budget: float, left_out: Sequence[str]) -> None:
+def _run(name: str, budget: float, build_seconds: float, left_out: Sequence[str]) -> None:
     start, commit = time.perf_counter(), _commit()  # before the hours in which it may change
     rivals = {name: entry for name, entry in CONTENDERS.items() if name not in left_out}
-    result = bench(SETS[name](), budget=budget, contenders=rivals, say=print)
+    result = bench(SETS[name](), budget=budget, build_seconds=build_seconds, contenders=rivals, say=print)
     absent = {"is_flann": False, "build_seconds": None, "note": "left out of this run"}
     result["contenders"] |= dict.fromkeys(left_out, absent)
     without = " ".join(["", "--leave-out", *left_out]) if left_out else ""
     made_by = {
-        "command": f"python -m benchmarks.lookup {name} --budget {budget:g}{without}",
+        "command": f"python -m benchmarks.lookup {name} --budget {budget:g} --build-seconds {build_seconds:g}{without}",
         "commit": commit,
         **environment(),
         "libraries": {library: _version(library) for library in LIBRARIES},

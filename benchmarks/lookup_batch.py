@@ -19,12 +19,8 @@ CASES = (
     ("recommender-20", 1),
     ("recommender-20", 131),
     ("recommender-20", 656),
-    ("clustered", 1),
-    ("clustered", 100),
-    ("clustered", 10_000),
     ("isotropic", 1),
     ("isotropic", 100),
-    ("isotropic", 10_000),
 )
 RECALL, BATCH, ROUNDS = 0.95, 64, 15
 THREADS = 2

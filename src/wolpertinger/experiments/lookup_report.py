@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from wolpertinger.experiments.lookup_verdict import Rivals, judge
@@ -12,14 +13,14 @@ OLD_BUILD_SECONDS = 600.0  # of every result file that does not say
 
 
 def table(result: Mapping[str, Any]) -> Table:
-    """Every contender at every k and target, the verdict beside ours, and a row for each library that is missing."""
-    shown = Table(title=_title(result), caption=_caption(result))
-    for heading in ("k", "recall wanted"):
-        shown.add_column(heading, justify="right")
+    """Every contender at every k and target, the verdict under ours, and a row for each library that is missing."""
+    caption = f"recall wanted and found; ms: a query; times: ours. {_caption(result)}"
+    shown = Table(title=_title(result), caption=caption, box=box.SIMPLE_HEAD)
+    for heading in ("k", "wanted"):
+        shown.add_column(heading, justify="right", no_wrap=True)
     shown.add_column("index", overflow="fold")
-    for heading in ("recall found", "ms/query", "times ours", "build s"):
-        shown.add_column(heading, justify="right")
-    shown.add_column("verdict")
+    for heading in ("found", "ms", "times", "build s"):
+        shown.add_column(heading, justify="right", no_wrap=True)
     for cell in result["cells"]:
         ours, verdict = cell["ours"], judge(cell, result)
         shown.add_section()
@@ -31,24 +32,24 @@ def table(result: Mapping[str, Any]) -> Table:
             _ms(ours["ms"]),
             "",
             _seconds(ours["build_seconds"]),
-            str(verdict),
-            style="red" if verdict.misses else "green",
+            style=(style := "red" if verdict.misses else "green"),
         )
+        shown.add_row("", "", str(verdict), style=style)
         for name, row in cell["contenders"].items():
             shown.add_row("", "", *_contender_cells(name, row, ours["ms"], result["contenders"][name]))
     shown.add_section()
     for name, contender in result["contenders"].items():
         if contender["build_seconds"] is None:
-            shown.add_row("", "", name, "", "", "", "", contender["note"])
+            shown.add_row("", "", f"{name}: {contender['note']}", style="dim")
     return shown
 
 
 def _contender_cells(name: str, row: Mapping[str, Any], ours_ms: float, built: Mapping[str, Any]) -> list[str]:
     seconds = _seconds(built["build_seconds"])
     if row["setting"] is None:
-        return [name, "", "", "", seconds, row["note"]]
+        return [f"{name}: {row['note']}", "", "", "", seconds]
     label = f"{name}, {row['effort']} {row['setting']:,}"
-    return [label, f"{row['recall']:.3f}", _ms(row["ms"]), f"{row['ms'] / ours_ms:.2f}", seconds, ""]
+    return [label, f"{row['recall']:.3f}", _ms(row["ms"]), f"{row['ms'] / ours_ms:.2f}", seconds]
 
 
 def markdown(result: Mapping[str, Any]) -> str:

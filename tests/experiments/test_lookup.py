@@ -6,7 +6,8 @@ import pytest
 from tests.experiments.lookup_fakes import FAKES, FakeContender, FakeTuner
 from wolpertinger.experiments import lookup
 from wolpertinger.experiments.contenders import CONTENDERS, Entry
-from wolpertinger.experiments.lookup import CLOSE, _count_queries, bench
+from wolpertinger.experiments.lookup import _count_queries, bench
+from wolpertinger.experiments.lookup_climb import CLOSE
 from wolpertinger.experiments.lookup_sets import isotropic
 from wolpertinger.experiments.lookup_verdict import judge
 

@@ -5,76 +5,31 @@ queries that the table reports, ours is tuned on other ones: the comparison errs
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from wolpertinger.actions.base import resolve_k
 from wolpertinger.experiments.contenders import CONTENDERS, Contender, Entry
+from wolpertinger.experiments.lookup_climb import BATCH, POINT_SHARE, Climb, Search, Truth, batch_size, cheapest, climb
 from wolpertinger.experiments.lookup_sets import LookupSet
 from wolpertinger.index import Ids, Tuner
 from wolpertinger.index.base import Vectors
-from wolpertinger.index.measure import recall
 from wolpertinger.index.tune import check_recall
 from wolpertinger.threads import using_threads
 
-Search = Callable[[Vectors], Ids]
 Result = dict[str, Any]
 
-BATCH = 64
 TUNE_SEED, HELD_OUT_SEED = 0, 1  # one even, one odd: stored queries are dealt out by that
 MOST_QUERIES = 2_048  # at k = 1 and a recall of 0.99 the standard error is then 0.002, at 0.9 0.007, at 0.7 0.010
 NEIGHBOURS = 65_536  # looked at in all: larger k need fewer queries, each tells more
 # At k = 656 and a recall of 0.7 one query's recall spreads by 0.09: 64 queries gave a standard error of 0.011, 256 give
 # 0.006, and 0.002 at a recall of 0.9. That spread falls as k grows (0.15 at k = 131): 64 do for larger k.
 FEWEST_QUERIES, LARGE_K, FEWEST_AT_LARGE_K = 256, 5_000, 64
-LEAST_QUERIES = 8  # however slow
-POINT_SHARE = 0.1  # of a cell's budget that one setting may take
-LEAST_TIMINGS, LEAST_ROUNDS, MOST_ROUNDS = 5, 3, 15
-CLOSE = 1.05  # settings this near to each other are not told apart
-
-
-@dataclass(frozen=True)
-class Point:
-    """What one setting of one contender costs, and what it finds."""
-
-    setting: int
-    recall: float
-    standard_error: float
-    ms: float  # per query
-    queries: int
-
-
-@dataclass(frozen=True)
-class Climb:
-    """One contender's settings at one k, by effort, and what kept it from the highest target, if anything did."""
-
-    points: list[Point]
-    why: str
-    stopped: bool  # by the budget: with more time it might have got there
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Held-out queries and their exact answers."""
-
-    vectors: Vectors
-    queries: Vectors
-    exact: Ids
-
-    @property
-    def k(self) -> int:
-        """Neighbours asked for."""
-        return self.exact.shape[1]
-
-    def recalls(self, found: Ids) -> npt.NDArray[np.float64]:
-        """Recall of each query, for the first of them that were searched."""
-        count = len(found)
-        return recall(self.vectors, self.queries[:count], found, self.exact[:count])
+LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 
 
 def bench(
@@ -134,7 +89,7 @@ def _bench_k(
     tuner.build_for(k)  # on all threads, as the contenders were built
     cells = []
     with using_threads(1):  # the other libraries are told at each search
-        climbed = {name: _climb(rival, truth, targets, budget, say) for name, rival in rivals.items()}
+        climbed = {name: climb(rival, truth, targets, budget, say) for name, rival in rivals.items()}
         for target in targets:
             ours, search = _ours(tuner, tuning_queries, truth, target)
             say(f"k = {k:,}, recall {target}: ours is {ours['recipe']}, recall {ours['recall']:.3f}")
@@ -164,88 +119,6 @@ def _build_all(
             listed[name] |= {"build_seconds": time.perf_counter() - start, "note": rival.note}
             say(f"{name}: built in {listed[name]['build_seconds']:.1f} s {rival.note}")
     return rivals, listed
-
-
-def _climb(
-    rival: Contender, truth: Truth, targets: Sequence[float], budget: float, say: Callable[[str], None]
-) -> Climb:
-    """Settings up to the one that reaches the highest target; around each target in small steps."""
-    points: dict[int, Point] = {}
-    ends = time.perf_counter() + budget
-
-    def measure(setting: int) -> float:
-        points[setting] = _measure(
-            lambda queries: rival.search(queries, truth.k, setting), truth, setting, budget * POINT_SHARE
-        )
-        return points[setting].recall
-
-    why, stopped, last = f"no setting reached {targets[-1]}", False, None
-    for setting in rival.settings(truth.k):
-        if (
-            last is not None and time.perf_counter() > ends
-        ):  # asked before a step: after the last one nothing is cut off
-            stopped = True
-            why = f"stopped after {budget:g} s at {rival.effort} {last:,}, recall {points[last].recall:.4f}"
-            break
-        if measure(setting) >= targets[-1]:
-            why = ""
-            break
-        last = setting
-    for target in targets:
-        _refine(points, target, measure)
-    best = max(point.recall for point in points.values())
-    say(f"k = {truth.k:,}, {rival.name}: {len(points)} settings, recall up to {best:.3f} {why}")
-    return Climb([points[setting] for setting in sorted(points)], why, stopped)
-
-
-def _refine(points: Mapping[int, Point], target: float, measure: Callable[[int], float]) -> None:
-    """Bisect between the last setting below the target and the first that reaches it."""
-    reached = cheapest(points.values(), target)
-    if reached is None:
-        return
-    high = reached.setting
-    low = max((setting for setting in points if setting < high), default=high)
-    while high - low > 1 and high > CLOSE * low:
-        middle = (low + high) // 2
-        if measure(middle) >= target:
-            high = middle
-        else:
-            low = middle
-
-
-def cheapest(points: Iterable[Point], target: float) -> Point | None:
-    """The least effort that reaches the target."""
-    reached = [point for point in points if point.recall >= target]
-    return min(reached, key=lambda point: point.setting) if reached else None
-
-
-def _measure(search: Search, truth: Truth, setting: int, seconds: float) -> Point:
-    """Search the held-out queries in batches, as many of them as fit into the time."""
-    size = _batch_size(search, truth, seconds)
-    found, timings = [], []
-    ends = time.perf_counter() + seconds
-    for start in range(0, len(truth.queries), size):
-        batch = truth.queries[start : start + size]
-        begin = time.perf_counter()
-        found.append(search(batch))
-        timings.append((time.perf_counter() - begin) / len(batch))
-        if start + size >= LEAST_QUERIES and time.perf_counter() > ends:
-            break
-    while len(timings) < LEAST_TIMINGS and time.perf_counter() < ends:
-        begin = time.perf_counter()
-        search(truth.queries[:size])
-        timings.append((time.perf_counter() - begin) / size)
-    recalls = truth.recalls(np.concatenate(found))
-    error = float(recalls.std() / np.sqrt(len(recalls)))
-    return Point(setting, float(recalls.mean()), error, 1e3 * median(timings), len(recalls))
-
-
-def _batch_size(search: Search, truth: Truth, seconds: float) -> int:
-    """64 queries, or fewer if those would take longer than there is time for."""
-    begin = time.perf_counter()
-    search(truth.queries[:1])
-    alone = time.perf_counter() - begin
-    return max(1, min(BATCH, len(truth.queries), int(seconds / alone)))
 
 
 def _ours(tuner: Tuner, tuning_queries: Vectors, truth: Truth, target: float) -> tuple[dict[str, Any], Search]:
@@ -296,11 +169,11 @@ def _race(
     """Time ours and every contender's cheapest setting that reaches the target, in turn."""
     rows: dict[str, dict[str, Any]] = {}
     runners = {"ours": search}
-    for name, climb in climbed.items():
-        point = cheapest(climb.points, target)
+    for name, found in climbed.items():
+        point = cheapest(found.points, target)
         if point is None:  # if it was stopped, it would need more than the time of its last attempt
-            ms_below = climb.points[-1].ms
-            rows[name] = {"setting": None, "stopped": climb.stopped, "note": climb.why, "ms_below": ms_below}
+            ms_below = found.points[-1].ms
+            rows[name] = {"setting": None, "stopped": found.stopped, "note": found.why, "ms_below": ms_below}
             continue
         rows[name] = {"effort": rivals[name].effort, **asdict(point)}
         runners[name] = _searcher(rivals[name], truth.k, point.setting)
@@ -315,7 +188,7 @@ def _searcher(rival: Contender, k: int, setting: int) -> Search:
 
 def _time_in_turn(runners: Mapping[str, Search], truth: Truth, seconds: float) -> dict[str, float]:
     """Median milliseconds per query, all in turn in each round: what else the machine does hits all alike."""
-    sizes = {name: _batch_size(search, truth, seconds / len(runners)) for name, search in runners.items()}
+    sizes = {name: batch_size(search, truth, seconds / len(runners)) for name, search in runners.items()}
     timings: dict[str, list[float]] = {name: [] for name in runners}
     batches = list(_batches(truth.queries))
     ends = time.perf_counter() + seconds

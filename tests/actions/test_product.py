@@ -109,6 +109,28 @@ def test_ties_among_2_to_the_100_plans_go_by_their_digits():
     assert numbers == list(range(1000))
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_one_neighbour_is_the_first_of_two(seed):
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(np.repeat(np.linspace(-1, 1, 9), 3))  # unsorted, every level three times
+    levels = [shuffled, rng.normal(size=(5, 2)), [0.3], shuffled, [2.0, -1.0], np.eye(3)]  # of several widths
+    actions = ActionProduct(levels, space=["discrete", "multidiscrete"][seed % 2])
+    queries = rng.choice(np.linspace(-1.5, 1.5, 25), size=(40, actions.dim))  # on levels, halfway and beyond
+    np.testing.assert_array_equal(actions.nearest(queries, 1), actions.nearest(queries, 2)[:, :1])
+
+
+def test_an_actions_vector_is_its_levels_side_by_side():
+    levels = [np.arange(4.0), np.arange(8.0).reshape(4, 2) + 10, np.arange(12.0).reshape(3, 4) + 20, np.arange(4.0)]
+    for chosen in (levels, levels[1:3], levels[2:3] * 2):  # widths 1, 2, 4, 1; 2, 4; 4, 4
+        actions = ActionProduct(chosen)
+        digits = actions.digits(np.arange(actions.n))
+        expected = [np.concatenate([np.atleast_1d(f[d]) for f, d in zip(chosen, row, strict=True)]) for row in digits]
+        np.testing.assert_array_equal(actions.embed(np.arange(actions.n)), expected)
+        np.testing.assert_array_equal(actions.ids(digits), np.arange(actions.n))
+        assert actions.embed(0).shape == (actions.dim,)
+        assert actions.embed(np.empty((2, 0), int)).shape == (2, 0, actions.dim)
+
+
 @pytest.mark.parametrize("k", [1, 5000])
 def test_a_million_levels(k):
     rng = np.random.default_rng(0)

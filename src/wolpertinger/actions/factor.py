@@ -15,7 +15,6 @@ class Factor:
 
     def __init__(self, levels: Reals) -> None:
         self.levels = levels
-        self.vectors = levels.astype(np.float32)
         if self.width == 1:
             # Read upwards from a query, and downwards: equal levels come by ascending digit both ways.
             self._upward = np.argsort(levels[:, 0], kind="stable")
@@ -40,11 +39,32 @@ class Factor:
         """Digits and squared distances (batch, k) of the levels nearest to each query (batch, m), ties by digit."""
         if self.candidates(k) < self.n:
             return self._nearest_in_window(queries[:, 0], k)
-        distances = np.zeros((len(queries), self.n))
-        for column in range(self.width):
-            distances += (queries[:, column, None] - self.levels[:, column]) ** 2
-        order = distances.argmin(axis=1)[:, None] if k == 1 else np.argsort(distances, axis=1, kind="stable")[:, :k]
+        distances = self._distances(queries)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return order, np.take_along_axis(distances, order, axis=1)
+
+    def nearest_one(self, queries: Reals) -> Digits:
+        """Digits (batch,) of the level nearest to each query: the first column of `nearest`."""
+        if self.candidates(1) < self.n:
+            return self._nearer_of_two(queries[:, 0])
+        return self._distances(queries).argmin(axis=1)
+
+    def _distances(self, queries: Reals) -> Reals:
+        """From each query to every level, squared (batch, i)."""
+        distances = (queries[:, :1] - self.levels[:, 0]) ** 2
+        for column in range(1, self.width):
+            distances += (queries[:, column, None] - self.levels[:, column]) ** 2
+        return distances
+
+    def _nearer_of_two(self, queries: Reals) -> Digits:
+        """The same for many scalar levels, from the one on each side of the query: O(log i)."""
+        above = self._sorted.searchsorted(queries)
+        below = above - 1
+        lower, upper = self._downward.take(below, mode="clip"), self._upward.take(above, mode="clip")
+        gap = (queries - self._sorted.take(below, mode="clip")) ** 2
+        gap -= (queries - self._sorted.take(above, mode="clip")) ** 2
+        # Beyond the first level or the last both sides are the same level: a tie.
+        return np.where(gap < 0, lower, np.where(gap > 0, upper, np.minimum(lower, upper)))
 
     def _nearest_in_window(self, queries: Reals, k: int) -> tuple[Digits, Reals]:
         """The same for many scalar levels, from the k on each side of the query: O(log i + k)."""

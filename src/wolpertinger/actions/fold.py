@@ -27,12 +27,9 @@ class Fold:
         self._radices: list[list[int]] = []
         self._sums = Steps(np.zeros((len(digits[0]), 1)), np.zeros((len(digits[0]), 1)))
         self._pairs: dict[tuple[int, int], tuple[Digits, Digits]] = {}
-        if k > 1:
-            self._fold(*_to_steps(digits, distances, k), sizes, k)
-        else:
-            for size, digit in zip(sizes, digits, strict=True):
-                self._open_word(size)
-                self._words[-1] = self._words[-1] * size + digit
+        for size, digit, distance in zip(sizes, *_to_steps(digits, distances, k), strict=True):
+            self._open_word(size)
+            self._fold_in(size, digit, distance, k)
 
     def ids(self) -> Digits:
         """Ids (batch, k), for sets of less than 2**63."""
@@ -53,11 +50,6 @@ class Fold:
             self._radices.append([])
             self._words.append(np.zeros(self._sums.high.shape, np.int64))
         self._radices[-1].append(size)
-
-    def _fold(self, digits: Sequence[Digits], distances: Sequence["Steps"], sizes: Sequence[int], k: int) -> None:
-        for size, digit, distance in zip(sizes, digits, distances, strict=True):
-            self._open_word(size)
-            self._fold_in(size, digit, distance, k)
 
     def _fold_in(self, size: int, digit: Digits, distance: "Steps", k: int) -> None:
         shape = (self._sums.high.shape[1], digit.shape[1])

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from math import ceil, log2, prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,17 @@ Space = spaces.Discrete | spaces.MultiDiscrete | Literal["discrete", "multidiscr
 
 ID_LIMIT = 2**63
 BLOCK_BYTES = 1 << 25  # temporaries of a lookup
+
+
+class _Group(NamedTuple):
+    """Factors with the same levels, which are looked up together."""
+
+    factor: Factor
+    size: int
+    numbers: Digits | slice
+    """Which of the factors they are."""
+    columns: Digits | slice
+    """The coordinates that they take up in an action's vector."""
 
 
 class ActionProduct:
@@ -38,10 +49,9 @@ class ActionProduct:
         self._scalar = [np.ndim(factor) == 1 for factor in levels]
         self._nvec = np.array([factor.n for factor in factors], np.int64)
         self._n = prod(factor.n for factor in factors)
-        self._first_column = np.cumsum([0, *(factor.width for factor in factors)])
-        self._groups = [
-            (factor, np.flatnonzero([other is factor for other in factors])) for factor in dict.fromkeys(factors)
-        ]
+        self._dim = sum(factor.width for factor in factors)
+        self._groups = _group(factors)
+        self._parts, self._factor_of, self._start = _lay_out(factors)
         self._space = self._resolve_space(space)
 
     @property
@@ -57,7 +67,7 @@ class ActionProduct:
     @property
     def dim(self) -> int:
         """Numbers in an action's vector."""
-        return int(self._first_column[-1])
+        return self._dim
 
     @property
     def levels(self) -> tuple[Reals, ...]:
@@ -68,12 +78,12 @@ class ActionProduct:
     @cached_property
     def low(self) -> npt.NDArray[np.float32]:
         """Smallest coordinate of any action, per dimension (dim,)."""
-        return np.concatenate([factor.vectors.min(axis=0) for factor in self._factors])
+        return np.concatenate([factor.levels.min(axis=0) for factor in self._factors]).astype(np.float32)
 
     @cached_property
     def high(self) -> npt.NDArray[np.float32]:
         """Largest coordinate of any action, per dimension (dim,)."""
-        return np.concatenate([factor.vectors.max(axis=0) for factor in self._factors])
+        return np.concatenate([factor.levels.max(axis=0) for factor in self._factors]).astype(np.float32)
 
     @cached_property
     def sha256(self) -> str:
@@ -93,27 +103,19 @@ class ActionProduct:
     def digits(self, ids: npt.ArrayLike) -> Digits:
         """Digits (..., d), one per factor, of the actions with these ids (...)."""
         self._check_ids_fit()
-        return np.stack(np.unravel_index(check_ids(ids, self._n), tuple(self._nvec)), axis=-1).astype(np.int64)
+        columns = np.unravel_index(check_ids(ids, self._n), self._nvec)
+        return np.stack(columns, axis=-1).astype(np.int64, copy=False)
 
     def ids(self, digits: npt.ArrayLike) -> Actions:
         """Ids (...) of the actions with these digits (..., d)."""
         self._check_ids_fit()
-        checked = np.moveaxis(self._check_digits(digits), -1, 0)
-        ids = np.zeros(checked.shape[1:], np.int64)
-        for factor, digit in zip(self._factors, checked, strict=True):
-            ids = ids * factor.n + digit
-        return ids
+        return self._check_digits(digits) @ self._place_values
 
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors (..., dim) of actions: ids (...) or digits (..., d), whichever the space has."""
         digits = self.digits(actions) if self._has_ids else self._check_digits(actions)
-        vectors = np.empty((*digits.shape[:-1], self.dim), np.float32)
-        for factor, numbers in self._groups:
-            chosen = factor.vectors[digits[..., numbers]]  # (..., factors of the group, m)
-            vectors[..., self._columns(factor, numbers)] = chosen.reshape(
-                *digits.shape[:-1], len(numbers) * factor.width
-            )
-        return vectors
+        places = digits[..., self._factor_of] + self._start
+        return self._parts.take(places, axis=0).reshape(*digits.shape[:-1], self._dim)
 
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """The k distinct actions closest to each proto-action (batch, dim), nearest first: ids (batch, k) or
@@ -133,32 +135,42 @@ class ActionProduct:
         return f"ActionProduct(n={self._n}, factors={len(self._factors)}, dim={self.dim}, space={self._space})"
 
     def _nearest(self, queries: Reals, k: int) -> Actions:
-        digits, distances = self._nearest_levels(queries, k)
-        fold = Fold(digits, distances, [factor.n for factor in self._factors], k)
+        if k == 1:
+            digits = self._nearest_one(queries)[:, None]
+            return digits @ self._place_values if self._has_ids else digits
+        fold = Fold(*self._nearest_levels(queries, k), [factor.n for factor in self._factors], k)
         return fold.ids() if self._has_ids else fold.digits()
+
+    def _nearest_one(self, queries: Reals) -> Digits:
+        """Digits (batch, d) of the nearest action: of the nearest level of each factor by itself."""
+        digits = np.empty((len(queries), len(self._factors)), np.int64)
+        for factor, _, numbers, columns in self._groups:
+            digit = factor.nearest_one(queries[:, columns].reshape(-1, factor.width))
+            digits[:, numbers] = digit.reshape(len(queries), -1)
+        return digits
 
     def _nearest_levels(self, queries: Reals, k: int) -> tuple[list[Digits], list[Reals]]:
         """Per factor, digits and squared distances (batch, min(i, k)) of the levels nearest to its part of a query."""
         digits: list[Digits] = [np.empty(0, np.int64)] * len(self._factors)
         distances: list[Reals] = [np.empty(0)] * len(self._factors)
-        for factor, numbers in self._groups:
-            parts = queries[:, self._columns(factor, numbers)].reshape(-1, factor.width)
-            digit, distance = factor.nearest(parts, min(k, factor.n))
-            shape = (len(queries), len(numbers), -1)
-            for place, number in enumerate(numbers):
+        for factor, _, numbers, columns in self._groups:
+            digit, distance = factor.nearest(queries[:, columns].reshape(-1, factor.width), min(k, factor.n))
+            shape = (len(queries), -1, digit.shape[1])
+            for place, number in enumerate(np.arange(len(self._factors))[numbers]):
                 digits[number] = digit.reshape(shape)[:, place]
                 distances[number] = distance.reshape(shape)[:, place]
         return digits, distances
 
-    def _columns(self, factor: Factor, numbers: Digits) -> Digits:
-        """The coordinates that these factors, all equal to `factor`, take up in an action's vector."""
-        return (self._first_column[numbers][:, None] + np.arange(factor.width)).ravel()
-
     def _bytes_per_query(self, k: int) -> int:
-        levels = sum(factor.candidates(min(k, factor.n)) * len(numbers) for factor, numbers in self._groups)
-        widest = max(min(k, factor.n) for factor in self._factors)
-        pairs = k * ceil(1 + log2(min(k, widest)))
+        levels = sum(group.factor.candidates(min(k, group.factor.n)) * group.size for group in self._groups)
+        widest = max(min(k, group.factor.n) for group in self._groups)
+        pairs = k * ceil(1 + log2(widest))
         return 8 * (8 * levels + 8 * pairs + 2 * k * len(self._factors))
+
+    @cached_property
+    def _place_values(self) -> Digits:
+        """What a step of each digit adds to an id (d,)."""
+        return np.array([prod(self._nvec[after:].tolist()) for after in range(1, len(self._nvec) + 1)], np.int64)
 
     @property
     def _has_ids(self) -> bool:
@@ -223,3 +235,36 @@ def _share(levels: list[Reals]) -> list[Factor]:
             distinct[key] = Factor(array)
         factors.append(distinct[key])
     return factors
+
+
+def _group(factors: list[Factor]) -> list[_Group]:
+    """The factors by their levels."""
+    starts = np.cumsum([0, *(factor.width for factor in factors)])
+    groups = []
+    for factor in dict.fromkeys(factors):
+        numbers = np.flatnonzero([other is factor for other in factors])
+        columns = (starts[numbers][:, None] + np.arange(factor.width)).ravel()
+        groups.append(_Group(factor, len(numbers), _as_slice(numbers), _as_slice(columns)))
+    return groups
+
+
+def _as_slice(places: Digits) -> Digits | slice:
+    """Places that follow each other as a slice, which takes a view where they would take a copy."""
+    first, last = int(places[0]), int(places[-1]) + 1
+    return slice(first, last) if last - first == len(places) else places
+
+
+def _lay_out(factors: list[Factor]) -> tuple[npt.NDArray[np.float32], Digits | slice, Digits]:
+    """All levels, those of equal factors once, cut into parts of one width; and, for each part of an action's vector,
+    its factor and where the parts of that one's levels begin: one `take` embeds any number of actions.
+    """
+    width = int(np.gcd.reduce([factor.width for factor in factors]))
+    cut = {
+        factor: factor.levels.astype(np.float32).reshape(factor.n, -1, width).swapaxes(0, 1)  # (parts, levels, width)
+        for factor in dict.fromkeys(factors)
+    }
+    parts = [levels.reshape(-1, width) for levels in cut.values()]
+    first = dict(zip(cut, np.cumsum([0, *map(len, parts)]).tolist(), strict=False))
+    factor_of = np.repeat(np.arange(len(factors)), [len(cut[factor]) for factor in factors])
+    start = np.concatenate([first[factor] + factor.n * np.arange(len(cut[factor])) for factor in factors])
+    return np.concatenate(parts), _as_slice(factor_of), start

@@ -105,8 +105,8 @@ def check_ids(ids: npt.ArrayLike, n: int | Ids) -> Ids:
     array = np.asarray(ids)
     if array.dtype.kind not in "iu":
         raise TypeError(f"actions are of type {array.dtype}: give integers, the ids or digits of actions")
-    outside = (array < 0) | (array >= n)
-    if outside.any():
+    if array.size and (array.min() < 0 or (array >= n).any()):
+        outside = (array < 0) | (array >= n)
         top = int(np.max(n)) - 1
         raise ValueError(f"action {array[outside].flat[0]} is not in the set: give ids or digits from 0 to {top}")
     return array.astype(np.int64, copy=False)

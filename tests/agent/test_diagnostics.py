@@ -9,6 +9,7 @@ from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.logger import configure
 
 from wolpertinger import ActionTable
+from wolpertinger.agent import diagnostics
 from wolpertinger.index import ExactIndex, promise, trials, tune
 
 from .envs import TargetEnv, greedy, scramble_all, small_agent
@@ -66,8 +67,10 @@ def test_a_saturated_actor_is_seen(tmp_path):
     assert last_row(agent, tmp_path)["train/actor_saturation"] > 0.9
 
 
-def test_a_row_is_the_mean_since_the_row_before(tmp_path):
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_a_row_is_the_mean_since_the_row_before(at_once, tmp_path, monkeypatch):
     """One episode of five steps, one row: its values are the means over these five steps."""
+    monkeypatch.setattr(diagnostics, "STEPS_AT_ONCE", at_once)
     env = TimeLimit(TargetEnv(length=None), max_episode_steps=5)
     agent = small_agent(env, k=8, learning_starts=0, gradient_steps=0, exploration=greedy())
     scramble_all(agent)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from stable_baselines3.common.torch_layers import FlattenExtractor
+from torch import nn
 
 from wolpertinger import ActionProduct, ActionTable, Exploration
 
@@ -136,6 +138,43 @@ def test_training_mode_reaches_the_networks_but_not_their_targets():
     assert [network.training for network in networks] == [True, True, False, False]
     agent.explain(np.zeros(2, np.float32))
     assert not any(network.training for network in networks)
+
+
+class FrozenNorm(nn.BatchNorm1d):
+    """Keeps its statistics, whatever the mode."""
+
+    def train(self, mode=True):
+        return super().train(False)
+
+
+class ModalExtractor(FlattenExtractor):
+    def __init__(self, observation_space):
+        super().__init__(observation_space)
+        self.parts = nn.Sequential(FrozenNorm(self.features_dim), nn.Dropout(0.5))
+
+    def forward(self, observations):
+        return self.parts(super().forward(observations))
+
+
+def test_every_module_has_the_mode_of_what_is_being_done(monkeypatch):
+    agent = small_agent(policy_kwargs={"net_arch": [8], "features_extractor_class": ModalExtractor})
+    seen = {"act": set(), "train": set()}
+
+    def note(during, work):
+        def noted(*args, **kwargs):
+            modules = (*agent.actor.modules(), *agent.critic.modules())
+            seen[during] |= {module.training for module in modules if not isinstance(module, FrozenNorm)}
+            assert not any(module.training for module in modules if isinstance(module, FrozenNorm))
+            return work(*args, **kwargs)
+
+        return noted
+
+    monkeypatch.setattr(agent, "_explore_near_policy", note("act", agent._explore_near_policy))
+    monkeypatch.setattr(agent, "_train_once", note("train", agent._train_once))
+    agent.learn(40)
+    assert seen == {"act": {False}, "train": {True}}
+    agent.predict(np.zeros(2, np.float32))
+    assert not any(module.training for module in agent.actor.modules())
 
 
 def test_a_policy_is_not_saved_alone(tmp_path):

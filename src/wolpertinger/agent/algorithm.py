@@ -10,12 +10,13 @@ import torch.nn.functional as F
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import polyak_update, update_learning_rate
+from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, resolve_k
 from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
+from wolpertinger.agent.follower import Follower
 from wolpertinger.agent.match import match_actions
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.policy import CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
@@ -146,6 +147,7 @@ class Wolpertinger(ActionSetAlgorithm):
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
+        self.follower = Follower((self.critic, self.critic_target), (self.actor, self.actor_target))
         self.diagnostics = Diagnostics()
 
     def set_random_seed(self, seed: int | None = None) -> None:
@@ -198,24 +200,19 @@ class Wolpertinger(ActionSetAlgorithm):
         self._minimise(actor_loss, self.actor)
 
         # Line 16.
-        self._follow(self.critic, self.critic_target)
-        self._follow(self.actor, self.actor_target)
+        self.follower.step(self.tau)
         self._n_updates += 1
         self.diagnostics.add(critic_loss=critic_loss.detach(), actor_loss=actor_loss.detach())
 
     def _minimise(self, loss: torch.Tensor, network: Actor | Critic) -> None:
-        network.optimizer.zero_grad()
-        parameters = list(network.parameters())
+        parameters = [parameter for group in network.optimizer.param_groups for parameter in group["params"]]
+        for parameter in parameters:  # as `zero_grad` does, without its 30 us
+            parameter.grad = None
         # Without `inputs` the actor's loss would also work out the gradient of every weight of the critic, for nothing.
         loss.backward(inputs=parameters)  # type: ignore[no-untyped-call]
         if self.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
         network.optimizer.step()
-
-    def _follow(self, network: Actor | Critic, target: Actor | Critic) -> None:
-        polyak_update(network.parameters(), target.parameters(), self.tau)
-        for statistic, copy in zip(network.buffers(), target.buffers(), strict=True):  # of batch normalisation
-            copy.copy_(statistic)
 
     def _update_learning_rates(self) -> None:
         self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
@@ -239,7 +236,7 @@ class Wolpertinger(ActionSetAlgorithm):
     @torch.no_grad()
     def _explore_near_policy(self, progress: float) -> npt.NDArray[np.int64]:
         assert self._last_obs is not None
-        obs, _ = self.policy.obs_to_tensor(self._last_obs)
+        obs = obs_as_tensor(self._last_obs, self.device)
         unit = self.actor.unit(obs)  # the proto-action in [-1, 1]
         noisy = torch.as_tensor(self.explorer.perturb(unit.cpu().numpy(), progress), device=unit.device)
         choice = self.policy.choose(obs, self.actor.scale.to_vectors(noisy), self.critic)

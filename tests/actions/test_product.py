@@ -148,12 +148,13 @@ def test_equal_levels_go_by_digit_on_either_side_of_the_query():
     np.testing.assert_array_equal(found, [[0, 2, 4, 6], [0, 1, 2, 3], [1, 3, 5, 7], [1, 3, 5, 7]])
 
 
-def test_blocks_of_queries_change_nothing(monkeypatch):
-    actions = ActionProduct([np.linspace(-1, 1, 9)] * 4)
+@pytest.mark.parametrize("k", [1, 30])
+def test_blocks_of_queries_change_nothing(k, monkeypatch):
+    levels = [np.linspace(-1, 1, 9)] * 4
     queries = np.random.default_rng(0).normal(size=(10, 4))
-    whole = actions.nearest(queries, 30)
+    whole = ActionProduct(levels).nearest(queries, k)
     monkeypatch.setattr(product, "BLOCK_BYTES", 1)
-    np.testing.assert_array_equal(actions.nearest(queries, 30), whole)
+    np.testing.assert_array_equal(ActionProduct(levels).nearest(queries, k), whole)
 
 
 def test_ids_and_digits_convert_both_ways_first_factor_most_significant():

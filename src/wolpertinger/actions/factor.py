@@ -20,6 +20,7 @@ class Factor:
             self._upward = np.argsort(levels[:, 0], kind="stable")
             self._downward = len(levels) - 1 - np.argsort(levels[::-1, 0], kind="stable")
             self._sorted = levels[self._upward, 0]
+            self._in_order = bool((np.diff(levels[:, 0]) > 0).all())
 
     @property
     def n(self) -> int:
@@ -59,11 +60,13 @@ class Factor:
     def _nearer_of_two(self, queries: Reals) -> Digits:
         """The same for many scalar levels, from the one on each side of the query: O(log i)."""
         above = self._sorted.searchsorted(queries)
-        below = above - 1
-        lower, upper = self._downward.take(below, mode="clip"), self._upward.take(above, mode="clip")
-        gap = (queries - self._sorted.take(below, mode="clip")) ** 2
-        gap -= (queries - self._sorted.take(above, mode="clip")) ** 2
-        # Beyond the first level or the last both sides are the same level: a tie.
+        below = np.maximum(above - 1, 0)
+        np.minimum(above, self.n - 1, out=above)  # beyond the first level or the last it is a tie of one with itself
+        gap = (queries - self._sorted.take(below)) ** 2
+        gap -= (queries - self._sorted.take(above)) ** 2
+        if self._in_order:  # there is nothing to look up, in memory that is far away
+            return np.where(gap <= 0, below, above)
+        lower, upper = self._downward.take(below), self._upward.take(above)
         return np.where(gap < 0, lower, np.where(gap > 0, upper, np.minimum(lower, upper)))
 
     def _nearest_in_window(self, queries: Reals, k: int) -> tuple[Digits, Reals]:

@@ -52,6 +52,7 @@ class ActionProduct:
         self._dim = sum(factor.width for factor in factors)
         self._groups = _group(factors)
         self._parts, self._factor_of, self._start = _lay_out(factors)
+        self._at_once: dict[int, int] = {}  # queries, by k
         self._space = self._resolve_space(space)
 
     @property
@@ -103,8 +104,10 @@ class ActionProduct:
     def digits(self, ids: npt.ArrayLike) -> Digits:
         """Digits (..., d), one per factor, of the actions with these ids (...)."""
         self._check_ids_fit()
-        columns = np.unravel_index(check_ids(ids, self._n), self._nvec)
-        return np.stack(columns, axis=-1).astype(np.int64, copy=False)
+        checked = check_ids(ids, self._n)
+        if len(self._nvec) == 1:
+            return checked[..., None]
+        return np.stack(np.unravel_index(checked, self._nvec), axis=-1).astype(np.int64, copy=False)
 
     def ids(self, digits: npt.ArrayLike) -> Actions:
         """Ids (...) of the actions with these digits (..., d)."""
@@ -124,9 +127,13 @@ class ActionProduct:
         k = check_k(k, self._n)
         check_queries(protos, self.dim)
         queries = np.asarray(protos, np.float64)
+        if k not in self._at_once:
+            self._at_once[k] = max(1, BLOCK_BYTES // self._bytes_per_query(k))
+        step = self._at_once[k]
+        if 0 < len(queries) <= step:
+            return self._nearest(queries, k)
         shape = (k,) if self._has_ids else (k, len(self._factors))
         found = np.empty((len(queries), *shape), np.int64)
-        step = max(1, BLOCK_BYTES // self._bytes_per_query(k))
         for start in range(0, len(queries), step):
             found[start : start + step] = self._nearest(queries[start : start + step], k)
         return found

@@ -1,9 +1,8 @@
 """Where the time goes: a stopwatch with names."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from time import perf_counter
+from typing import Self
 
 
 class Clock:
@@ -14,15 +13,20 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._name = ""  # of the block that comes next
         self._inner = 0.0  # seconds of the blocks that ended inside the one that is open
+        self._open: list[tuple[str, float, float]] = []
 
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        outer, self._inner = self._inner, 0.0
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            elapsed = perf_counter() - start
-            self.seconds[name] += elapsed - self._inner
-            self._inner = outer + elapsed
+    def __call__(self, name: str) -> Self:
+        self._name = name
+        return self
+
+    def __enter__(self) -> None:
+        self._open.append((self._name, self._inner, perf_counter()))
+        self._inner = 0.0
+
+    def __exit__(self, *error: object) -> None:
+        name, outer, start = self._open.pop()
+        elapsed = perf_counter() - start
+        self.seconds[name] += elapsed - self._inner
+        self._inner = outer + elapsed

@@ -120,12 +120,11 @@ class WolpertingerPolicy(BasePolicy):
     def nearest(self, proto: Tensor) -> Tensor:
         """g_k: the k actions of A closest to each proto-action (batch, k, ...)."""
         k = min(self.k, self.actions.n)  # actions may have been removed since k was set
-        return torch.as_tensor(self.actions.nearest(proto.detach().cpu().numpy(), k), device=proto.device)
+        return torch.from_numpy(self.actions.nearest(proto.detach().cpu().numpy(), k)).to(proto.device)
 
     def embed(self, actions: Tensor) -> Tensor:
         """The vectors of actions, as float tensors on the actions' device."""
-        vectors = self.actions.embed(actions.cpu().numpy())
-        return torch.as_tensor(vectors, dtype=torch.float32, device=actions.device)
+        return torch.from_numpy(self.actions.embed(actions.cpu().numpy())).to(actions.device, torch.float32)
 
     @torch.no_grad()
     def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:

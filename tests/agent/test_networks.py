@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from wolpertinger import ActionTable
-from wolpertinger.agent import networks
-from wolpertinger.agent.networks import InvertedGradients
+from wolpertinger.agent.networks import InvertedGradients, VectorScale
 
 from .envs import TargetEnv, scramble_all, small_agent
 
@@ -39,15 +38,6 @@ def test_many_candidates_are_valued_as_if_each_came_alone(agent):
         for j in range(4):
             alone = agent.critic(obs[i : i + 1], vectors[i, j][None])
             torch.testing.assert_close(together[:, i, j], alone[:, 0], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(agent.critic.rank(obs, vectors), together.min(dim=0).values)
-
-
-@pytest.mark.parametrize("at_once", [1, 3, 4, 9, 100])
-def test_ranking_in_blocks_is_ranking_all_at_once(agent, monkeypatch, at_once):
-    monkeypatch.setattr(networks, "CANDIDATES_AT_ONCE", at_once)
-    obs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    vectors = torch.as_tensor(VECTORS, dtype=torch.float32) + torch.arange(5).view(5, 1, 1)
-    torch.testing.assert_close(agent.critic.rank(obs, vectors), agent.critic(obs, vectors).amin(dim=0))
 
 
 def test_the_first_layer_is_one_layer_over_state_and_action_side_by_side():
@@ -86,7 +76,7 @@ def test_values_start_near_0_and_protos_near_the_middle():
 def test_the_critic_reads_vectors_of_size_one_whatever_their_box():
     vectors = np.random.default_rng(0).normal(size=(500, 3))
     vectors[0] = 5  # one far-out action makes the box wider
-    scale = networks.VectorScale(ActionTable(vectors))
+    scale = VectorScale(ActionTable(vectors))
     inputs = scale.to_inputs(torch.as_tensor(vectors, dtype=torch.float32))
     assert inputs.square().mean().sqrt().item() == pytest.approx(1, abs=0.15)  # measured on a sample
     unit = scale.to_unit(torch.as_tensor(vectors, dtype=torch.float32))
@@ -94,7 +84,7 @@ def test_the_critic_reads_vectors_of_size_one_whatever_their_box():
 
 
 def test_equal_vectors_have_a_scale_too():
-    scale = networks.VectorScale(ActionTable(np.ones((4, 2))))
+    scale = VectorScale(ActionTable(np.ones((4, 2))))
     assert scale.to_inputs(torch.ones(1, 2)).isfinite().all()
 
 

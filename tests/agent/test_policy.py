@@ -7,6 +7,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
 from wolpertinger import ActionProduct, ActionTable, Exploration
+from wolpertinger.agent import policy
 
 from .envs import TargetEnv, all_actions, best_of, scramble_all, small_agent, value
 
@@ -45,17 +46,16 @@ def proto(actions):
 def test_choose_equals_a_loop_over_states_and_candidates(agent, actions, obs, proto, k):
     agent.k = k
     choice = agent.policy.choose(obs, proto, agent.critic)
-    assert choice.candidates.shape == (BATCH, k, *actions.space.shape)
-    assert choice.vectors.shape == (BATCH, k, actions.dim)
-    assert choice.q.shape == choice.distances.shape == (BATCH, k)
     for i in range(BATCH):
         candidates = actions.nearest(proto[i : i + 1].numpy(), k)[0]
-        np.testing.assert_array_equal(choice.candidates[i], candidates)
         best, best_q = best_of(agent.critic, obs[i], actions, candidates)
         np.testing.assert_array_equal(choice.action[i], best)
         np.testing.assert_array_equal(choice.vector[i], actions.embed(best))
         assert choice.value[i].item() == pytest.approx(best_q, rel=1e-4, abs=1e-5)
-    assert len(set(choice.best.tolist())) > 1  # else the critic had no say
+        values = [value(agent.critic, obs[i], actions.embed(candidate)) for candidate in candidates]
+        assert choice.mean[i].item() == pytest.approx(np.mean(values), rel=1e-4, abs=1e-5)
+        assert choice.is_nearest[i].item() == np.array_equal(best, candidates[0])
+    assert not choice.is_nearest.all()  # else the critic had no say
 
 
 def test_one_candidate_is_the_nearest_action(agent, actions, obs, proto):
@@ -217,3 +217,41 @@ def test_added_actions_are_chosen_from_the_next_lookup_on():
     obs = np.zeros(3, np.float32)
     (new,) = actions.add(agent.explain(obs).proto[None])
     assert agent.predict(obs)[0] == new
+
+
+@pytest.mark.parametrize("at_once", [1, 50, 100_000])
+def test_with_k_as_large_as_the_set_the_best_of_all_actions_is_chosen(agent, actions, obs, proto, monkeypatch, at_once):
+    monkeypatch.setattr(policy, "CANDIDATES_AT_ONCE", at_once)
+    monkeypatch.setattr(type(actions), "nearest", None)  # there is nothing to look up
+    agent.k = 1.0
+    choice = agent.policy.choose(obs, proto, agent.critic)
+    for i in range(BATCH):
+        best, best_q = best_of(agent.critic, obs[i], actions, all_actions(actions))
+        np.testing.assert_array_equal(choice.action[i], best)
+        np.testing.assert_array_equal(choice.vector[i], actions.embed(best))
+        assert choice.value[i].item() == pytest.approx(best_q, rel=1e-4, abs=1e-5)
+        values = [value(agent.critic, obs[i], actions.embed(action)) for action in all_actions(actions)]
+        assert choice.mean[i].item() == pytest.approx(np.mean(values), rel=1e-4, abs=1e-5)
+    assert choice.k == actions.n
+
+
+@pytest.mark.parametrize("at_once", [1, 20, 30])
+def test_a_batch_whose_candidates_do_not_fit_is_looked_up_in_parts(agent, obs, proto, monkeypatch, at_once):
+    agent.k = 9
+    whole = agent.policy.choose(obs, proto, agent.critic)
+    monkeypatch.setattr(policy, "CANDIDATES_AT_ONCE", at_once)
+    parts = agent.policy.choose(obs, proto, agent.critic)
+    np.testing.assert_array_equal(parts.action, whole.action)
+    torch.testing.assert_close(parts.value, whole.value)
+    torch.testing.assert_close(parts.is_nearest, whole.is_nearest)
+    assert parts.k == whole.k == 9
+
+
+def test_removed_actions_are_not_among_all_actions():
+    table = ActionTable(VECTORS)
+    agent = small_agent(TargetEnv(table), k=1.0, policy_kwargs={"net_arch": [16, 16]})
+    scramble_all(agent)
+    obs, proto = torch.zeros(1, 3), torch.zeros(1, 3)
+    best = agent.policy.choose(obs, proto, agent.critic).action
+    table.remove(best.numpy())
+    assert agent.policy.choose(obs, proto, agent.critic).action != best

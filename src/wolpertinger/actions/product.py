@@ -120,6 +120,11 @@ class ActionProduct:
         places = digits[..., self._factor_of] + self._start
         return self._parts.take(places, axis=0).reshape(*digits.shape[:-1], self._dim)
 
+    def members(self, start: int, stop: int) -> Actions:
+        """The actions with the ids from `start` to before `stop`: these ids, or their digits."""
+        ids = np.arange(start, stop)
+        return ids if self._has_ids else self.digits(ids)
+
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """The k distinct actions closest to each proto-action (batch, dim), nearest first: ids (batch, k) or
         digits (batch, k, d). Exact in float64, ties by id. The cost follows k and the factors, not n.

@@ -19,7 +19,8 @@ from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.follower import Follower
 from wolpertinger.agent.match import match_actions
 from wolpertinger.agent.networks import Actor, Critic
-from wolpertinger.agent.policy import CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
+from wolpertinger.agent.policy import RERANKERS, CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
+from wolpertinger.agent.rerank import rank
 
 LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
 DEFAULT_K = 64  # candidates when the user names no k (or all actions, if they are fewer)
@@ -33,6 +34,8 @@ class Wolpertinger(ActionSetAlgorithm):
         `VecEnv`, or the id of a registered environment.
     :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`.
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
+    :param rerank: "exact" scores every candidate; "screened" only those that can still win after a cheaper look at all
+        of them: several times faster at many candidates, for all but the same choice (see docs/performance.md).
     :param exploration: noise on the proto-action and random actions; see `Exploration`.
     :param learning_rate: of the critic, and of the actor unless `actor_learning_rate` is given.
     :param final_learning_rate: what the learning rate goes to, linearly, over the training; the actor's in proportion.
@@ -64,6 +67,7 @@ class Wolpertinger(ActionSetAlgorithm):
         actions: ActionSet | None = None,
         *,
         k: int | float | None = None,
+        rerank: str = "exact",
         exploration: Exploration | None = None,
         learning_rate: float | Schedule = 1e-3,
         final_learning_rate: float | None = None,
@@ -118,6 +122,7 @@ class Wolpertinger(ActionSetAlgorithm):
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
         _check_options(
+            rerank,
             exploration,
             learning_rate,
             final_learning_rate,
@@ -127,6 +132,7 @@ class Wolpertinger(ActionSetAlgorithm):
             max_grad_norm,
             policy_kwargs,
         )
+        self.rerank = rerank
         self.critic_loss = critic_loss
         self.final_learning_rate = final_learning_rate
         self.exploration = exploration or Exploration()
@@ -143,7 +149,7 @@ class Wolpertinger(ActionSetAlgorithm):
     def _setup_model(self) -> None:
         self.actions = match_actions(self.actions, self.action_space, self.env, self.exploration)
         k = resolve_k(min(DEFAULT_K, self.actions.n) if self._k is None else self._k, self.actions.n)
-        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k}
+        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, "rerank": self.rerank}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
@@ -275,13 +281,18 @@ class Wolpertinger(ActionSetAlgorithm):
         self.policy.set_training_mode(False)
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            choice = self.policy.choose(obs, self.actor(obs), self.critic)
-        parts = (choice.proto, choice.candidates, choice.distances, choice.q, choice.action)
+            choice = self.policy.choose(obs, proto := self.actor(obs), self.critic)
+            candidates = self.policy.nearest(proto)
+            vectors = self.policy.embed(candidates)
+            q = rank(self.critic, self.critic.features(obs), vectors)
+        distances = (vectors - proto.unsqueeze(1)).norm(dim=-1)
+        parts = (proto, candidates, distances, q, choice.action)
         arrays = (part.cpu().numpy() for part in parts)
         return Explanation(*(array if batched else array[0] for array in arrays))
 
 
 def _check_options(
+    rerank: str,
     exploration: Any,
     learning_rate: Any,
     final_learning_rate: float | None,
@@ -291,13 +302,15 @@ def _check_options(
     max_grad_norm: float | None,
     policy_kwargs: dict[str, Any] | None,
 ) -> None:
+    if rerank not in RERANKERS:
+        raise ValueError(f"rerank={rerank!r}: give one of {', '.join(map(repr, RERANKERS))}")
     if critic_loss not in LOSSES:
         raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
     if gradient_at not in ("proto", "action"):
         raise ValueError(f'gradient_at={gradient_at!r}: give "proto" or "action"')
     if exploration is not None and not isinstance(exploration, Exploration):
         raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
-    if own := {"actions", "k"} & (policy_kwargs or {}).keys():
+    if own := {"actions", "k", "rerank"} & (policy_kwargs or {}).keys():
         raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
     for name, value in (("anchor", anchor), ("max_grad_norm", max_grad_norm)):
         if value is not None and not value >= 0:

@@ -44,6 +44,7 @@ SETTINGS = (
     ),
     *(
         "gradient_steps",
+        "rerank",
         "critic_loss",
         "anchor",
         "gradient_at",
@@ -174,7 +175,9 @@ def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
     values["exploration"] = asdict(agent.exploration)
     values["train_freq"] = [agent.train_freq.frequency, agent.train_freq.unit.value]  # type: ignore[union-attr]
     values["stats_window_size"] = agent._stats_window_size
-    values["policy_kwargs"] = {name: v for name, v in agent.policy_kwargs.items() if name not in ("actions", "k")}
+    values["policy_kwargs"] = {
+        name: v for name, v in agent.policy_kwargs.items() if name not in ("actions", "k", "rerank")
+    }
     if agent.replay_buffer_class is _usual_buffer(agent):  # which Stable-Baselines3 chooses, with these arguments
         values["replay_buffer_class"] = None
         values["replay_buffer_kwargs"] = {

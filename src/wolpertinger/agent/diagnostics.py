@@ -33,19 +33,21 @@ class Diagnostics:
     def add_choice(self, choice: Choice, unit: Tensor) -> None:
         """One acting step: the choice made, and the actor's output in [-1, 1] before noise."""
         # Tensors of one row cost what an operation costs, so a hundred steps are worked out at once: 3 times as fast.
-        self._acting.append((choice.value, choice.q.mean(), choice.vector, choice.proto, choice.best, unit))
+        self._acting.append((choice.value, choice.mean, choice.vector, choice.proto, choice.is_nearest, unit))
         if len(self._acting) == STEPS_AT_ONCE:
             self._add_acting()
 
     def _add_acting(self) -> None:
         if not self._acting:
             return
-        value, q_mean, vector, proto, best, unit = (torch.stack(column) for column in zip(*self._acting, strict=True))
+        value, mean, vector, proto, is_nearest, unit = (
+            torch.stack(column) for column in zip(*self._acting, strict=True)
+        )
         means = {
             "q_chosen": value.mean(),
-            "q_candidates": q_mean.mean(),
+            "q_candidates": mean.mean(),
             "proto_distance": (vector - proto).norm(dim=-1).mean(),
-            "reranked": (best != 0).float().mean(),
+            "reranked": (~is_nearest).float().mean(),
             "actor_saturation": (unit.abs() > SATURATED).float().mean(),
         }
         self._add(len(self._acting), {name: len(self._acting) * mean for name, mean in means.items()})

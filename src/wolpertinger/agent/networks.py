@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from wolpertinger.actions import ActionSet, sample_actions
 
 SAMPLED_ACTIONS = 1000  # of which the size of vectors is measured
-CANDIDATES_AT_ONCE = 2048  # in a block of re-ranking: 256 numbers wide it is 2 MB and stays in the cache
 LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values start near 0, protos near the middle
 
 
@@ -50,6 +49,11 @@ class VectorScale(nn.Module):
         hardly see the action (on the recommender's vectors it shrinks them by 2.6).
         """
         return self.to_unit(vectors) / self.spread
+
+    def fold(self, offset: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+        """Offset and slope that do to vectors what the given ones (..., n), (..., n, dim) do to the critic's inputs."""
+        slope = slope / (self.divisor * self.spread)
+        return offset - slope @ self.middle, slope
 
 
 def hidden_layers(width: int, net_arch: list[int], activation_fn: type[nn.Module], layer_norm: bool) -> list[nn.Module]:
@@ -187,6 +191,18 @@ class QNetwork(nn.Module):
             hidden = hidden + self.state_factor(features) * self.action_factor(inputs)
         return self.rest(hidden).squeeze(-1)
 
+    def state_parts(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The state's part of the first layer, and what it multiplies the action's by if they interact."""
+        return self.state(features), None if self.state_factor is None else self.state_factor(features)
+
+    def affine(self, state: Tensor, factor: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The first layer in each state, as offset + slope . action: (batch, width) and (batch, width, dim)."""
+        if factor is None or self.action_factor is None:
+            return state, self.action.weight.expand(len(state), -1, -1)
+        return state + factor * self.action_factor.bias, torch.addcmul(
+            self.action.weight, factor.unsqueeze(-1), self.action_factor.weight
+        )
+
 
 class Critic(ScaledModel):
     """Q, or several of them: their least is the value of an action (twin critics, as in TD3)."""
@@ -213,13 +229,7 @@ class Critic(ScaledModel):
         features, inputs = self.features(obs), self.scale.to_inputs(vectors)
         return torch.stack([q(features, inputs) for q in self.q_networks])
 
-    def rank(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
-        """The least of the critics' values of k actions per state (batch, k, dim): (batch, k)."""
-        states = max(1, CANDIDATES_AT_ONCE // vectors.shape[1])
-        blocks = zip(torch.split(self.features(obs), states), torch.split(vectors, states), strict=True)
-        return torch.cat([self._rank_block(*block) for block in blocks])
-
-    def _rank_block(self, features: Tensor, vectors: Tensor) -> Tensor:
-        parts = (self.scale.to_inputs(part) for part in torch.split(vectors, CANDIDATES_AT_ONCE, dim=1))
-        least = [torch.stack([q(features, part) for q in self.q_networks]).amin(dim=0) for part in parts]
-        return torch.cat(least, dim=1)
+    @property
+    def networks(self) -> list[QNetwork]:
+        """The critics themselves, one or several."""
+        return list(self.q_networks)  # type: ignore[arg-type]

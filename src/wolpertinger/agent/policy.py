@@ -1,6 +1,8 @@
 """Algorithm 1: the actor proposes, the lookup finds the k nearest actions, the critic picks the best of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,40 +19,57 @@ from stable_baselines3.common.torch_layers import (
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, can_list, list_actions
+from wolpertinger.actions.base import Actions
 from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.networks import Actor, Critic
+from wolpertinger.agent.rerank import Best, exact
+from wolpertinger.agent.screening import screened
+
+CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors of 40 numbers
+RERANKERS: dict[str, Callable[[Critic, Tensor, Tensor], Best]] = {"exact": exact, "screened": screened}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the policy saw and picked, for a batch of states."""
+    """What the policy picked in a batch of states."""
 
-    proto: Tensor  # (batch, dim)
-    candidates: Tensor  # (batch, k, ...), nearest first
-    vectors: Tensor  # (batch, k, dim)
-    q: Tensor  # (batch, k)
-    best: Tensor  # (batch,), where among the candidates the choice stands
+    proto: Tensor
+    """Where the candidates were looked for (batch, dim)."""
+    action: Tensor
+    """The best candidate (batch, ...)."""
+    vector: Tensor
+    """Its vector (batch, dim)."""
+    value: Tensor
+    """Its value (batch,)."""
+    mean: Tensor
+    """The candidates' mean value (batch,)."""
+    is_nearest: Tensor
+    """Whether it is the nearest candidate (batch,); never where all of A were candidates, which are not in order."""
+    k: int
+    """Candidates per state."""
 
-    @property
-    def action(self) -> Tensor:
-        """The chosen action (batch, ...)."""
-        return self.candidates[torch.arange(len(self.best)), self.best]
+    def join(self, other: "Choice") -> "Choice":
+        """One choice for the states of both."""
+        ours, theirs = vars(self), vars(other)
+        return Choice(**{name: torch.cat([ours[name], theirs[name]]) for name in ours if name != "k"}, k=self.k)
 
-    @property
-    def vector(self) -> Tensor:
-        """Its vector (batch, dim)."""
-        return self.vectors[torch.arange(len(self.best)), self.best]
+    def or_better(self, other: "Choice") -> "Choice":
+        """The better one in each state of two choices from different candidates."""
+        better, k = other.value > self.value, self.k + other.k
 
-    @property
-    def value(self) -> Tensor:
-        """Its value (batch,)."""
-        return self.q.gather(1, self.best.unsqueeze(1)).squeeze(1)
+        def pick(ours: Tensor, theirs: Tensor) -> Tensor:
+            return torch.where(better.view(-1, *[1] * (ours.dim() - 1)), theirs, ours)
 
-    @property
-    def distances(self) -> Tensor:
-        """From the proto-action to every candidate (batch, k)."""
-        return (self.vectors - self.proto.unsqueeze(1)).norm(dim=-1)
+        return Choice(
+            proto=self.proto,
+            action=pick(self.action, other.action),
+            vector=pick(self.vector, other.vector),
+            value=pick(self.value, other.value),
+            mean=(self.k * self.mean + other.k * other.mean) / k,
+            is_nearest=pick(self.is_nearest, other.is_nearest),
+            k=k,
+        )
 
 
 class WolpertingerPolicy(BasePolicy):
@@ -63,6 +82,7 @@ class WolpertingerPolicy(BasePolicy):
         lr_schedule: Schedule,
         actions: ActionSet,
         k: int,
+        rerank: str = "exact",
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,
@@ -88,6 +108,7 @@ class WolpertingerPolicy(BasePolicy):
         )
         self.actions = actions
         self.k = k
+        self.rerank = rerank
         self.clock = Clock()
         actor_arch, critic_arch = get_actor_critic_arch([256, 128] if net_arch is None else net_arch)
         if not (actor_arch and critic_arch):
@@ -129,12 +150,33 @@ class WolpertingerPolicy(BasePolicy):
     @torch.no_grad()
     def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:
         """The best by `critic` of the k actions nearest to `proto` (Algorithm 1 after its first line)."""
+        features = critic.features(obs)
+        if self.k >= self.actions.n and can_list(self.actions):  # nothing to look up
+            blocks = list_actions(self.actions, max(1, CANDIDATES_AT_ONCE // len(proto)))
+            return reduce(Choice.or_better, (self._best_of(block, features, proto, critic) for block in blocks))
+        states = max(1, CANDIDATES_AT_ONCE // self.k)  # the candidates of a whole batch may not fit
+        parts = zip(torch.split(features, states), torch.split(proto, states), strict=True)
+        return reduce(Choice.join, (self._best_nearest(*part, critic) for part in parts))
+
+    def _best_nearest(self, features: Tensor, proto: Tensor, critic: Critic) -> Choice:
         with self.clock("lookup"):
             candidates = self.nearest(proto)  # (batch, k, ...)
             vectors = self.embed(candidates)  # (batch, k, dim)
         with self.clock("rerank"):
-            q = critic.rank(obs, vectors)  # (batch, k)
-        return Choice(proto, candidates, vectors, q, best=q.argmax(dim=1))
+            best = RERANKERS[self.rerank](critic, features, vectors)
+            chosen = torch.arange(len(proto), device=proto.device), best.place
+            is_nearest, k = best.place == 0, candidates.shape[1]
+            return Choice(proto, candidates[chosen], vectors[chosen], best.value, best.mean, is_nearest, k)
+
+    def _best_of(self, block: Actions, features: Tensor, proto: Tensor, critic: Critic) -> Choice:
+        """The best of a block of actions, which all states share."""
+        with self.clock("lookup"):
+            candidates = torch.from_numpy(block).to(proto.device)  # (m, ...)
+            vectors = self.embed(candidates)  # (m, dim)
+        with self.clock("rerank"):
+            best = RERANKERS[self.rerank](critic, features, vectors)
+            never = torch.zeros_like(best.place, dtype=torch.bool)
+            return Choice(proto, candidates[best.place], vectors[best.place], best.value, best.mean, never, len(block))
 
     def forward(self, obs: PyTorchObs, deterministic: bool = False) -> Tensor:
         return self._predict(obs, deterministic)

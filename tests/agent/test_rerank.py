@@ -1,0 +1,88 @@
+"""Values of many actions per state, against the critic itself."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from wolpertinger import ActionTable
+from wolpertinger.agent import rerank
+from wolpertinger.agent.rerank import Values, exact, rank
+
+from .envs import TargetEnv, scramble_all, small_agent
+
+VARIANTS = {
+    "plain": {},
+    "layer norm": {"layer_norm": True},
+    "interaction": {"interaction": True},
+    "twins": {"n_critics": 2},
+    "tanh": {"activation_fn": nn.Tanh},
+    "one layer": {"net_arch": [16]},
+    "three layers": {"net_arch": [16, 8, 8]},
+    "all": {"layer_norm": True, "interaction": True, "n_critics": 3},
+}
+STATES, K = 5, 23
+VECTORS = np.random.default_rng(0).uniform([90, -3, 7], [300, -1, 7], size=(STATES, K, 3)).astype(np.float32)
+
+
+@pytest.fixture(params=VARIANTS)
+def critic(request):
+    env = TargetEnv(ActionTable(VECTORS.reshape(-1, 3)))
+    agent = small_agent(env, k=2, policy_kwargs={"net_arch": [16, 16], **VARIANTS[request.param]})
+    scramble_all(agent)
+    return agent.critic
+
+
+@pytest.fixture
+def obs():
+    return torch.randn(STATES, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("k", [1, 2, rerank.FEW, rerank.FEW + 1, K])
+@pytest.mark.parametrize("block", [1, 7, 16, 60, 1000])
+@torch.no_grad()
+def test_ranking_in_blocks_is_the_least_of_the_critics_values(critic, obs, monkeypatch, block, k):
+    monkeypatch.setattr(rerank, "BLOCK", block)
+    vectors = torch.as_tensor(VECTORS[:, :k])
+    expected = critic(obs, vectors).amin(dim=0)
+    torch.testing.assert_close(rank(critic, critic.features(obs), vectors), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+@torch.no_grad()
+def test_actions_that_states_share_are_valued_as_if_each_state_had_its_own(critic, obs, monkeypatch, block):
+    monkeypatch.setattr(rerank, "BLOCK", block)
+    shared = torch.as_tensor(VECTORS[0])
+    expected = critic(obs, shared.expand(STATES, -1, -1)).amin(dim=0)
+    torch.testing.assert_close(rank(critic, critic.features(obs), shared), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [2, 1000])
+@torch.no_grad()
+def test_pairs_of_states_and_actions_in_any_order(critic, obs, monkeypatch, block):
+    monkeypatch.setattr(rerank, "BLOCK", block)
+    states, places = torch.tensor([3, 0, 3, 4, 1, 1]), torch.tensor([2, 22, 2, 0, 9, 8])
+    vectors = torch.as_tensor(VECTORS)
+    found = Values(critic, critic.features(obs))(vectors[states, places].unsqueeze(1), states).squeeze(1)
+    expected = critic(obs, vectors).amin(dim=0)[states, places]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_the_best_is_the_largest_value_and_the_nearest_of_equals(critic, obs):
+    vectors = torch.as_tensor(VECTORS)
+    vectors[:, 1::2] = vectors[:, 0:-1:2]  # every action twice, side by side
+    values = critic(obs, vectors).amin(dim=0)
+    best = exact(critic, critic.features(obs), vectors)
+    assert (best.place % 2 == 0).all()
+    torch.testing.assert_close(best.value, values.amax(dim=1), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(best.mean, values.mean(dim=1), rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_the_callers_vectors_and_features_stay_as_they_were(critic, obs):
+    vectors, features = torch.as_tensor(VECTORS).clone(), critic.features(obs)
+    before = features.clone()
+    exact(critic, features, vectors)
+    torch.testing.assert_close(vectors, torch.as_tensor(VECTORS), rtol=0, atol=0)
+    torch.testing.assert_close(features, before, rtol=0, atol=0)

@@ -1,0 +1,136 @@
+"""Screening against scoring every candidate."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from wolpertinger import ActionTable, Wolpertinger
+from wolpertinger.agent import screening
+from wolpertinger.agent.rerank import exact, rank
+from wolpertinger.agent.screening import StandIn, screened
+
+from .envs import TargetEnv, scramble_all, small_agent
+
+VARIANTS = {
+    "plain": {},
+    "layer norm": {"layer_norm": True},
+    "interaction": {"interaction": True},
+    "twins": {"n_critics": 2},
+    "tanh": {"activation_fn": nn.Tanh},
+    "one layer": {"net_arch": [48]},
+    "three layers": {"net_arch": [48, 40, 32]},
+    "all": {"layer_norm": True, "interaction": True, "n_critics": 2},
+}
+STATES, K, DIM = 40, 400, 6
+VECTORS = np.random.default_rng(0).normal(size=(2_000, DIM)).astype(np.float32)
+
+
+def agent_with(policy_kwargs, **kwargs):
+    agent = small_agent(TargetEnv(ActionTable(VECTORS)), policy_kwargs=policy_kwargs, **{"k": K, **kwargs})
+    scramble_all(agent)
+    return agent
+
+
+@pytest.fixture(params=VARIANTS)
+def agent(request):
+    return agent_with({"net_arch": [48, 40], **VARIANTS[request.param]})
+
+
+@pytest.fixture
+def obs():
+    return torch.randn(STATES, DIM, generator=torch.Generator().manual_seed(1))
+
+
+@torch.no_grad()
+def candidates(agent, obs):
+    found = agent.actions.nearest(agent.actor(obs).numpy(), K)
+    return torch.as_tensor(agent.actions.embed(found))
+
+
+@torch.no_grad()
+def test_screening_chooses_what_scoring_every_candidate_chooses(agent, obs):
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    quick, slow = screened(agent.critic, features, vectors), exact(agent.critic, features, vectors)
+    assert (quick.place == slow.place).float().mean() >= 0.95  # of 40 states; benchmarks measure thousands
+    torch.testing.assert_close(quick.value, rank(agent.critic, features, vectors).gather(1, quick.place[:, None])[:, 0])
+    assert slow.value.std() > 0
+
+
+@torch.no_grad()
+def test_a_stand_in_that_keeps_every_unit_is_the_network(agent, obs, monkeypatch):
+    monkeypatch.setattr(screening, "KEPT", 10_000)
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    for number, network in enumerate(agent.critic.networks):
+        values = agent.critic(obs, vectors)[number]
+        estimates = StandIn(network, agent.critic.scale, features, vectors)(vectors)
+        torch.testing.assert_close(estimates, values, rtol=1e-3, atol=1e-3 * float(values.std()))
+
+
+@torch.no_grad()
+def test_a_stand_in_follows_the_network(agent, obs):
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    values = agent.critic(obs, vectors)[0]
+    estimates = StandIn(agent.critic.networks[0], agent.critic.scale, features, vectors)(vectors)
+    assert (estimates - values).std() < 0.5 * values.std()  # without a line or a kept unit it would be 1
+
+
+@torch.no_grad()
+def test_a_network_without_bends_is_estimated_exactly(obs, monkeypatch):
+    monkeypatch.setattr(screening, "KEPT", 0)
+    agent = agent_with({"net_arch": [48, 40], "activation_fn": nn.Identity})
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    estimates = StandIn(agent.critic.networks[0], agent.critic.scale, features, vectors)(vectors)
+    torch.testing.assert_close(estimates, agent.critic(obs, vectors)[0], rtol=1e-3, atol=1e-3)
+
+
+@torch.no_grad()
+def test_estimates_do_not_depend_on_the_blocks(agent, obs, monkeypatch):
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    stand_in = StandIn(agent.critic.networks[0], agent.critic.scale, features, vectors)
+    whole = stand_in(vectors)
+    monkeypatch.setattr(screening, "BLOCK", 150)
+    torch.testing.assert_close(stand_in(vectors), whole, rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_actions_that_all_states_share(agent, obs):
+    shared, features = torch.as_tensor(VECTORS[:K]), agent.critic.features(obs)
+    quick, slow = screened(agent.critic, features, shared), exact(agent.critic, features, shared)
+    assert (quick.place == slow.place).float().mean() >= 0.9  # all over the place, where lines fit less well
+
+
+@torch.no_grad()
+def test_few_candidates_or_wide_vectors_are_scored_one_and_all(obs, monkeypatch):
+    agent = agent_with({"net_arch": [48, 40]})
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    monkeypatch.setattr(screening, "StandIn", None)  # nobody needs it
+    few = vectors[:, : screening.LEAST - 1]
+    assert torch.equal(screened(agent.critic, features, few).place, exact(agent.critic, features, few).place)
+    monkeypatch.setattr(screening, "WIDEST", DIM - 1)
+    assert torch.equal(screened(agent.critic, features, vectors).place, exact(agent.critic, features, vectors).place)
+
+
+@torch.no_grad()
+def test_equal_candidates_and_a_critic_without_an_opinion(obs):
+    agent = agent_with({"net_arch": [48, 40]})
+    for parameter in agent.critic.parameters():
+        parameter.zero_()
+    best = screened(agent.critic, agent.critic.features(obs), torch.ones(STATES, K, DIM))
+    assert best.value.eq(0).all()
+    assert ((best.place >= 0) & (best.place < K)).all()
+
+
+def test_an_agent_that_screens_learns_is_saved_and_says_so(tmp_path):
+    agent = agent_with({"net_arch": [48, 40]}, rerank="screened", learning_starts=5)
+    assert agent.policy.rerank == "screened"
+    agent.learn(20)
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    assert loaded.rerank == loaded.policy.rerank == "screened"
+    assert Wolpertinger.load(tmp_path / "agent.zip", rerank="exact").policy.rerank == "exact"
+
+
+def test_an_unknown_way_to_rerank_is_refused():
+    with pytest.raises(ValueError, match="rerank='quick': give one of 'exact', 'screened'"):
+        agent_with({}, rerank="quick")

@@ -82,7 +82,7 @@ def test_defect_5_ranked_on_raw_vectors_but_trained_on_scaled_ones(monkeypatch):
             fed.append(inputs.reshape(-1, 2))
 
     monkeypatch.setattr(F, "linear", lambda x, w, *bias: see(x, w) or linear(x, w, *bias))
-    monkeypatch.setattr(torch, "addmm", lambda c, x, w: see(x, w) or addmm(c, x, w))
+    monkeypatch.setattr(torch, "addmm", lambda c, x, w, **out: see(x, w) or addmm(c, x, w, **out))
     agent.learn(50)  # acts, ranks and trains
     middle, radius = (vectors.max(0) + vectors.min(0)) / 2, (vectors.max(0) - vectors.min(0)) / 2
     spread = agent.critic.scale.spread.item()

@@ -12,10 +12,12 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks import speed_acting, speed_floor, speed_growth, speed_rerank, speed_step
+from benchmarks import speed_acting, speed_floor, speed_growth, speed_plot, speed_rerank, speed_step
 from benchmarks.lookup import _commit
 from benchmarks.measure import RESULTS as ALL_RESULTS
 from benchmarks.measure import environment
@@ -32,6 +34,8 @@ PARTS: dict[str, Callable[[Effort], dict[str, Any]]] = {
     **{name: partial(speed_step.measure, name) for name in speed_step.TABLES},
     "growth": speed_growth.measure,
 }
+if find_spec("benchmarks.screening"):  # how often it picks what the exact path picks: rows with `k` and `agreement`
+    PARTS["screening"] = import_module("benchmarks.screening").measure
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -52,6 +56,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     for name in options.names or PARTS:
         if options.again or not (folder / f"{name}.json").exists():
             _run(name, effort, folder)
+    speed_plot.main([str(folder)])
 
 
 def _run(name: str, effort: Effort, folder: Path) -> None:

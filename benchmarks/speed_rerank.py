@@ -2,6 +2,8 @@
 
 import statistics
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium as gym
@@ -12,7 +14,6 @@ from benchmarks.measure import time_rounds
 from benchmarks.speed_agents import (
     BATCH,
     ENVIRONMENTS,
-    HAS_SCREENING,
     make_agent,
     matrix_product,
     networks_of,
@@ -35,7 +36,7 @@ def measure_row(name: str, effort: Effort) -> dict[str, Any]:
     options = dict(ENVIRONMENTS[name])
     env = gym.make(options.pop("id"), **options)
     agent = make_agent(env, k=K, **preset(name, "paper"))
-    work = contenders(env, agent, name)
+    work = contenders(agent)
     for warm_up in work.values():
         warm_up()
     seconds = time_rounds(work, max(3, 3 * effort.rounds))
@@ -51,8 +52,8 @@ def measure_row(name: str, effort: Effort) -> dict[str, Any]:
     return {"set": name, "dim": agent.actions.dim, "flops": flops, "flops_per_second": rate, "cells": cells}
 
 
-def contenders(env: gym.Env, agent: Wolpertinger, name: str) -> dict[str, Callable[[], int]]:
-    """The same states, candidates and weights for all; the exact ones take vectors, the screened one looks up too."""
+def contenders(agent: Wolpertinger) -> dict[str, Callable[[], int]]:
+    """The same states, candidates and weights for all."""
     obs = agent.replay_buffer.sample(BATCH).observations
     vectors = torch.as_tensor(agent.actions.embed(agent.actions.nearest(protos(agent, BATCH), K)))
 
@@ -66,13 +67,6 @@ def contenders(env: gym.Env, agent: Wolpertinger, name: str) -> dict[str, Callab
         return 1
 
     work = {"rate": matrix_product(), "exact": exact, "obvious": obviously}
-    if HAS_SCREENING:
-        work["screened"] = screened(env, agent, name)
+    if find_spec("benchmarks.screening"):  # `contender(agent, obs, vectors)` screens the same candidates
+        work["screened"] = import_module("benchmarks.screening").contender(agent, obs, vectors)
     return work
-
-
-def screened(env: gym.Env, agent: Wolpertinger, name: str) -> Callable[[], int]:
-    """Placeholder: `benchmarks.screening` is to time it, and to say how often its choice is the exact one."""
-    from benchmarks import screening  # type: ignore[attr-defined]
-
-    return screening.contender(env, agent, name)

@@ -45,9 +45,11 @@ class Effort:
     """For the indexes of a table of vectors."""
     most_seconds: float = float("inf")
     """Cells whose steps take longer, by their arithmetic, are left out."""
+    recalls: tuple[str, ...] = tuple(RECALLS)
+    """Whose indexes are tuned, which takes most of the time of the smaller cells."""
 
 
-QUICK = Effort(rounds=2, round_seconds=0.05, row_seconds=5, build_seconds=3, most_seconds=2)
+QUICK = Effort(rounds=2, round_seconds=0.05, row_seconds=5, build_seconds=3, most_seconds=0.3, recalls=("fast",))
 
 STRUCTURED = ("structured", "obvious", "screened", "default")
 TABLES: dict[str, dict[str, Any]] = {
@@ -81,9 +83,9 @@ def measure(name: str, effort: Effort) -> dict[str, Any]:
     options = dict(ENVIRONMENTS[table["task"]])
     env = gym.make(options.pop("id"), **options)
     ours, *_ = table["contenders"]
-    names = [name for name in table["contenders"] if name != "screened" or HAS_SCREENING]
+    left_out = set(RECALLS) - set(effort.recalls) | (set() if HAS_SCREENING else {"screened"})
     agents: dict[str, Wolpertinger] = {}
-    for contender in names:
+    for contender in (contender for contender in table["contenders"] if contender not in left_out):
         say(f"{name}: making {contender}")
         agents[contender] = make_contender(table["task"], env, contender, effort)
     rows = [measure_row(name, agents, k, effort) for k in table["ks"]]

@@ -28,7 +28,7 @@ WANTED_SHARE = 0.7
 def plot_parts(task: str) -> Figure | None:
     """One panel for each k: the parts of a step as stacked bars, the arithmetic bound as a line."""
     rows = [found for k in STEPS_PER_SECOND[task] if (found := speed_results.step_row(task, k)) is not None]
-    rows = [row for row in rows if any("seconds" in cell for cell in row["cells"].values())]
+    rows = [row for row in rows if any("seconds" in row["cells"].get(name, {}) for name in ORDER)]
     if not rows:
         return None
     figure, panels = plt.subplots(

@@ -68,7 +68,7 @@ def plot_growth() -> Figure | None:
         return None
     figure, (times, memory) = plt.subplots(1, 2, figsize=(2 * PANEL_WIDTH * 1.2, HEIGHT), layout="constrained")
     ks = [row["k"] for row in rows]
-    times.plot(ks, [row["seconds"] for row in rows], marker=".", label="training step")
+    times.plot(ks, [row["seconds"] for row in rows], marker=".", color="C3", label="training step")
     for part in ("rerank", "lookup"):
         parts = [row["parts"][part] for row in rows]
         times.plot(ks, parts, marker=".", color=COLOURS[part], label=f"its {NAMES.get(part, part)}")
@@ -83,6 +83,7 @@ def plot_growth() -> Figure | None:
     times.legend(frameon=False)
     memory.plot(ks, [row["peak_bytes"] / 1e6 for row in rows], marker=".")
     memory.axhline(2_000, color="black", linestyle=":", linewidth=0.8)
+    memory.text(ks[0], 2_000, "2 GB", va="bottom", fontsize=8)
     memory.set(title="peak memory of the whole process", xlabel="k", ylabel="megabytes", xscale="log")
     memory.set_ylim(bottom=0)
     for panel in (times, memory):
@@ -106,6 +107,7 @@ def plot_rates() -> Figure | None:
     panel.axhline(WANTED_SHARE, color="black", linewidth=0.8, linestyle=":")
     panel.axhline(1, color="black", linewidth=0.8)
     panel.yaxis.set_major_formatter(PercentFormatter(1))
+    panel.text(len(labels) - 0.55, WANTED_SHARE, "wanted", ha="right", va="bottom", fontsize=8)
     panel.set(title="re-ranking 64 x 656 candidates", ylabel="share of the machine's matrix-product rate")
     panel.grid(alpha=0.3, axis="y")
     panel.set_axisbelow(True)

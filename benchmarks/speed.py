@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import json
 import os
+import resource
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,6 +27,7 @@ from wolpertinger.threads import count_threads, set_threads
 
 RESULTS = ALL_RESULTS / "speed"
 TRIALS = Path("runs") / "speed"
+MEMORY_SHARE = 0.8  # of the machine's: what needs more is to fail by itself, and to leave the machine as it is
 
 PARTS: dict[str, Callable[[Effort], dict[str, Any]]] = {
     "rerank": speed_rerank.measure,
@@ -52,6 +54,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     if options.rounds is not None:
         effort = dataclasses.replace(effort, rounds=options.rounds)
     set_threads(options.threads)
+    memory = int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     folder = TRIALS if options.quick else RESULTS
     for name in options.names or PARTS:
         if options.again or not (folder / f"{name}.json").exists():

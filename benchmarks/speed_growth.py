@@ -26,28 +26,29 @@ KILOBYTE = 1024  # Linux gives the peak in these
 
 
 def measure(effort: Effort) -> dict[str, Any]:
-    """One row for each k that is not too slow."""
+    """One row for each k that is not too slow; the first that fails, for lack of memory say, is the last."""
     rows: list[dict[str, Any]] = []
+    failed: dict[str, int] = {}
     for k in KS if effort.most_seconds == float("inf") else KS[::4]:
         if rows and rows[-1]["flops"] / rows[-1]["k"] * k / NOMINAL > effort.most_seconds:
             break
-        rows.append(run_apart(k, effort))
-        row = rows[-1]
+        done = run_apart(k, effort)
+        if done.returncode:
+            say(f"growth, k = {k:,}: ended with exit code {done.returncode}")
+            failed[str(k)] = done.returncode
+            break
+        rows.append(row := json.loads(done.stdout.splitlines()[-1]))
         row["megabytes_above_first"] = (row["peak_bytes"] - rows[0]["peak_bytes"]) / 1e6
         told = f"{row['seconds']:.4g} s a step, {row['megabytes_above_first']:.0f} MB above k = 1"
         say(f"growth, k = {k:,}: {told}, {row['peak_bytes'] / 1e6:.0f} MB in all")
-    return {"task": TASK, "batch": BATCH, "net_arch": [400, 300], "rows": rows}
+    return {"task": TASK, "batch": BATCH, "net_arch": [400, 300], "rows": rows, "failed": failed}
 
 
-def run_apart(k: int, effort: Effort) -> dict[str, Any]:
-    """The row of one k, measured in a new process."""
+def run_apart(k: int, effort: Effort) -> subprocess.CompletedProcess[str]:
+    """The row of one k, printed by a new process."""
     arguments = [str(k), "--threads", str(count_threads()), "--seconds", str(effort.round_seconds)]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.speed_growth", *arguments], stdout=subprocess.PIPE, text=True
-    )
-    if done.returncode:
-        raise RuntimeError(f"k = {k} ended with exit code {done.returncode}: was there memory enough?")
-    return json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, "-m", "benchmarks.speed_growth", *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
 
 
 def measure_one(k: int, seconds: float) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def measure_one(k: int, seconds: float) -> dict[str, Any]:
     options = dict(ENVIRONMENTS[TASK])
     trainer = Trainer(agent := make_agent(gym.make(options.pop("id"), **options), **preset(TASK, "paper")))
     trainer.warm_up(3, seconds)
-    rate = product_seconds()
+    products = product_seconds()
     agent.k = k
     flops = networks_of(agent).step(BATCH, k)
     is_slow = flops / NOMINAL > SLOW
@@ -67,14 +68,14 @@ def measure_one(k: int, seconds: float) -> dict[str, Any]:
         start = time.perf_counter()
         trainer()
         times.append((time.perf_counter() - start) / trainer.steps)
-    rate = statistics.median([*rate, *product_seconds()])
+    products += product_seconds()
     return {
         "k": k,
         "seconds": statistics.median(times),
         "parts": trainer.median_parts(),
         "calls": len(times),
         "flops": flops,
-        "flops_per_second": 1 / rate,
+        "flops_per_second": 1 / statistics.median(products),
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE,
     }
 

@@ -9,8 +9,11 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from benchmarks import speed_results
@@ -38,8 +41,8 @@ def plot_parts(task: str) -> Figure | None:
         _draw_parts(panel, row)
     panels[0][0].set_ylabel("milliseconds a training step")
     figure.suptitle(f"{task}: where a training step's time goes (batch 64, networks of 400 and 300)")
-    handles = {NAMES.get(name, name): plt.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in PARTS}
-    handles["the arithmetic alone, at the machine's rate"] = plt.Line2D([], [], color="black", linestyle=":")
+    handles: dict[str, Artist] = {NAMES.get(name, name): Patch(color=COLOURS[name]) for name in PARTS}
+    handles["the arithmetic alone, at the machine's rate"] = Line2D([], [], color="black", linestyle=":")
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=5, frameon=False)
     return figure
 

@@ -89,8 +89,8 @@ def measure(name: str, effort: Effort) -> dict[str, Any]:
         say(f"{name}: making {contender}")
         agents[contender] = make_contender(table["task"], env, contender, effort)
     rows = [measure_row(name, agents, k, effort) for k in table["ks"]]
-    if table.get("scan") and effort.most_seconds > SLOW:
-        for row in rows:
+    if table.get("scan"):
+        for row in (row for row in rows if "seconds" in row["cells"][ours]):
             row["cells"]["exact"] = compose_scan(env, agents[ours], row["k"], row["cells"][ours])
     first = agents[ours]
     return {
@@ -135,16 +135,31 @@ def measure_row(name: str, agents: Mapping[str, Wolpertinger], k: int, effort: E
     if any(cells[contender]["foreseen_seconds"] > SLOW for contender in trainers):
         rounds = 1
     say(f"{name}, k = {k:,}: {rounds} rounds")
-    rate = matrix_product()
-    rate()
-    seconds = time_rounds({"rate": rate, **trainers}, rounds)
-    per_second = 1 / statistics.median(seconds["rate"])
-    ours = next(iter(agents))
-    for contender, trainer in trainers.items():
-        cells[contender] |= report(trainer, seconds[contender], seconds.get(ours, []))
+    seconds = time_all(trainers, rounds, cells)
+    per_second = 1 / statistics.median(seconds.pop("rate"))
+    ours = seconds.get(next(iter(agents)), [])
+    for contender, samples in seconds.items():
+        cells[contender] |= report(trainers[contender], samples, ours)
         cells[contender]["bound_seconds"] = cells[contender]["flops"] / per_second
         say(f"{name}, k = {k:,}, {contender}: {1e3 * cells[contender]['seconds']['median']:.4g} ms a step")
     return {"k": k, "rounds": rounds, "flops_per_second": per_second, "cells": cells}
+
+
+def time_all(trainers: Mapping[str, Trainer], rounds: int, cells: dict[str, dict[str, Any]]) -> dict[str, list[float]]:
+    """Seconds of every contender and of the machine's "rate"; one that runs out of memory says so in its cell."""
+    rate = matrix_product()
+    rate()
+    if rounds > 1:
+        return time_rounds({"rate": rate, **trainers}, rounds)
+    seconds: dict[str, list[float]] = {"rate": []}
+    for contender, trainer in trainers.items():
+        seconds["rate"] += time_rounds({"rate": rate}, 3)["rate"]
+        try:
+            seconds |= time_rounds({contender: trainer}, 1)
+        except (MemoryError, RuntimeError) as error:
+            cells[contender]["failed"] = str(error)
+            say(f"{contender} failed: {error}")
+    return seconds if seconds["rate"] else {"rate": time_rounds({"rate": rate}, 3)["rate"]}
 
 
 def foresee(contender: str, agent: Wolpertinger, k: int) -> dict[str, Any]:

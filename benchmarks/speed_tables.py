@@ -50,7 +50,8 @@ def _steps_cells(task: str, k: int, contender: str) -> list[str]:
     if theirs is not None:
         compared[2] = number(theirs / paper[1]["exact"])
     if found is None:
-        unfit = ((step_row(task, k) or {}).get("cells", {}).get(contender) or {}).get("does_not_fit")
+        cells = (step_row(task, k) or {}).get("cells", {})
+        unfit = cells.get(contender, {}).get("does_not_fit")
         return [
             compared[0],
             MISSING if unfit is None else f"does not fit: {unfit / 1e9:.0f} GB",

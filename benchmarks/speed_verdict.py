@@ -53,6 +53,8 @@ class Target:
         found = self.measure()
         if found is None or math.isnan(found):
             return Verdict(self.name, bound, "missing", "missing")
+        if found == math.inf:
+            return Verdict(self.name, bound, "did not run", "does not hold")
         holds = self.least <= found <= self.most
         return Verdict(self.name, bound, self.form.format(found), "holds" if holds else "does not hold")
 
@@ -122,6 +124,8 @@ def exponent() -> float | None:
 
 
 def peak_gigabytes() -> float | None:
+    if (read("growth") or {}).get("failed"):
+        return math.inf
     found = row("growth", k=2**20)
     return None if found is None else found["peak_bytes"] / 1e9
 

@@ -8,7 +8,7 @@ from benchmarks import learning, speed_plot, speed_results, speed_tables, speed_
 from benchmarks.speed_agents import Trainer, make_agent
 from benchmarks.speed_floor import Cheap, cheap_pair, plans
 from benchmarks.speed_paper import STEPS_PER_SECOND
-from benchmarks.speed_step import Effort, measure_row
+from benchmarks.speed_step import Effort, measure_row, time_all
 from wolpertinger.threads import using_threads
 
 
@@ -168,3 +168,29 @@ def test_rounds_in_which_the_lookup_was_tuned_are_left_out():
     assert trainer.kept([1, 100, 3]) == [1, 3]
     trainer.was_tuned = [True, True, True]
     assert trainer.kept([1, 100, 3]) == [1, 100, 3]
+
+
+class Hungry(Trainer):
+    def __call__(self):
+        raise MemoryError("Unable to allocate 11 GB")
+
+
+def test_a_contender_that_runs_out_of_memory_says_so_and_the_others_go_on():
+    cells = {"structured": {}, "default": {}}
+    trainers = {"structured": Hungry(agent=None), "default": Trainer(agent=FakeAgent())}
+    seconds = time_all(trainers, 1, cells)
+    assert "11 GB" in cells["structured"]["failed"]
+    assert set(seconds) == {"rate", "default"}
+
+
+class FakeAgent:
+    policy = None
+
+    def learn(self, steps, reset_num_timesteps):
+        pass
+
+
+def test_a_k_that_did_not_run_does_not_hold(folder):
+    write(folder, "growth", rows=[], failed={"1048576": -9})
+    assert verdict_of("whole process").measured == "did not run"
+    assert verdict_of("whole process").verdict == "does not hold"

@@ -54,13 +54,18 @@ def main(arguments: Sequence[str] = ()) -> None:
     if options.rounds is not None:
         effort = dataclasses.replace(effort, rounds=options.rounds)
     set_threads(options.threads)
-    memory = int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    _limit_memory()
     folder = TRIALS if options.quick else RESULTS
     for name in options.names or PARTS:
         if options.again or not (folder / f"{name}.json").exists():
             _run(name, effort, folder)
     speed_plot.main([str(folder)])
+
+
+def _limit_memory() -> None:
+    memory = int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (memory if most == resource.RLIM_INFINITY else min(memory, most), most))
 
 
 def _run(name: str, effort: Effort, folder: Path) -> None:

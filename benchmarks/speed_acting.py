@@ -4,13 +4,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3 import DDPG
 
 from benchmarks.measure import time_rounds
-from benchmarks.speed_agents import ENVIRONMENTS, HAS_SCREENING, make_agent, preset
+from benchmarks.speed_agents import HAS_SCREENING, make_agent, make_env, preset, teach
 from benchmarks.speed_floor import Cheap
 from benchmarks.speed_step import Effort, say, spread
 
@@ -24,11 +23,11 @@ def measure(effort: Effort) -> dict[str, Any]:
 
 
 def measure_task(task: str, ks: tuple[int, ...], effort: Effort) -> list[dict[str, Any]]:
-    options = dict(ENVIRONMENTS[task])
-    env = gym.make(options.pop("id"), **options)
-    agents = {"exact": make_agent(env, **preset(task, "paper"))}
+    env = make_env(task)
+    agents = {"exact": teach(make_agent(env, **preset(task, "paper")), task, effort.trained_steps)}
     if HAS_SCREENING:
-        agents["screened"] = make_agent(env, rerank="screened", **preset(task, "paper"))
+        screened = make_agent(env, rerank="screened", **preset(task, "paper"))
+        agents["screened"] = teach(screened, task, effort.trained_steps)
     box = spaces.Box(-1, 1, (agents["exact"].actions.dim,))
     floor = DDPG("MlpPolicy", Cheap(env.observation_space, box), policy_kwargs={"net_arch": [400, 300]}, buffer_size=1)
     buffer = agents["exact"].replay_buffer

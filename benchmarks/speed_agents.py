@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -33,6 +34,12 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
+def make_env(task: str) -> gym.Env:
+    """A task's environment, made once: its agents step it in turn."""
+    return gym.make(**ENVIRONMENTS[task])
+
+
 def preset(task: str, networks: str) -> dict[str, Any]:
     """Arguments of `Wolpertinger` for the networks of the "paper" or of our "default"; batch 64 in both."""
     if networks == "paper":
@@ -59,15 +66,29 @@ def make_agent(env: gym.Env, actions: Any = None, *, policy: Any = "MlpPolicy", 
         policy,
         env,
         actions,
-        **{"k": 1, **settings},
+        **{"k": 1, "learning_rate": LEARNING_RATE, **settings},
         batch_size=BATCH,
         buffer_size=BUFFER,
         learning_starts=RANDOM_STEPS,
-        learning_rate=LEARNING_RATE,
         seed=0,
     )
     agent.learn(RANDOM_STEPS)
     spread_protos(agent)
+    return agent
+
+
+@cache
+def trained_critic(task: str, steps: int) -> dict[str, torch.Tensor]:
+    """The weights that some updates at k = 1 leave: what screening can leave out depends on them."""
+    agent = make_agent(make_env(task), learning_rate=1e-3, **preset(task, "paper"))
+    agent.learn(steps, reset_num_timesteps=False)
+    return {name: weight.clone() for name, weight in agent.critic.state_dict().items()}
+
+
+def teach(agent: Wolpertinger, task: str, steps: int) -> Wolpertinger:
+    """Give an agent with the paper's networks a critic that has learned a little."""
+    for critic in (agent.critic, agent.critic_target):
+        critic.load_state_dict(trained_critic(task, steps))
     return agent
 
 

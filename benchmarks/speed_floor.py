@@ -20,6 +20,7 @@ from benchmarks.speed_agents import (
     Trainer,
     describe_index,
     make_agent,
+    make_env,
     preset,
     tune,
 )
@@ -83,10 +84,10 @@ def measure(effort: Effort) -> dict[str, Any]:
         ),
     }
     rows = [measure_pair(name, *cheap_pair(make()), effort) for name, make in sets.items()]
-    options = dict(ENVIRONMENTS["cart-pole"])
-    cart = gym.make(options.pop("id"), **options)
     rows.append(
-        measure_pair("cart-pole itself", cart, None, Continuous(gym.make(ENVIRONMENTS["cart-pole"]["id"])), effort)
+        measure_pair(
+            "cart-pole itself", make_env("cart-pole"), None, Continuous(gym.make(**ENVIRONMENTS["cart-pole"])), effort
+        )
     )
     return {"batch": BATCH, "net_arch": [400, 300], "recall": RECALL, "rows": rows}
 

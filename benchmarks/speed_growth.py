@@ -13,9 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
-
-from benchmarks.speed_agents import BATCH, ENVIRONMENTS, Trainer, make_agent, matrix_product, networks_of, preset
+from benchmarks.speed_agents import BATCH, Trainer, make_agent, make_env, matrix_product, networks_of, preset
 from benchmarks.speed_step import NOMINAL, SLOW, Effort, say
 from wolpertinger.threads import count_threads, set_threads
 
@@ -53,8 +51,7 @@ def run_apart(k: int, effort: Effort) -> subprocess.CompletedProcess[str]:
 
 def measure_one(k: int, seconds: float) -> dict[str, Any]:
     """A step at this k and what it took; k = 1 is run before it in any case, so that all have done the same."""
-    options = dict(ENVIRONMENTS[TASK])
-    trainer = Trainer(agent := make_agent(gym.make(options.pop("id"), **options), **preset(TASK, "paper")))
+    trainer = Trainer(agent := make_agent(make_env(TASK), **preset(TASK, "paper")))
     trainer.warm_up(3, seconds)
     products = product_seconds()
     agent.k = k

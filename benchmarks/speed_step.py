@@ -13,16 +13,17 @@ from benchmarks import obvious
 from benchmarks.measure import time_rounds
 from benchmarks.speed_agents import (
     BATCH,
-    ENVIRONMENTS,
     HAS_SCREENING,
     Trainer,
     describe_index,
     make_agent,
+    make_env,
     make_table,
     matrix_product,
     networks_of,
     preset,
     protos,
+    teach,
     tune,
 )
 from wolpertinger import Wolpertinger
@@ -45,11 +46,21 @@ class Effort:
     """For the indexes of a table of vectors."""
     most_seconds: float = float("inf")
     """Cells whose steps take longer, by their arithmetic, are left out."""
+    trained_steps: int = 1_000
+    """Of the critic that the paper's networks share."""
     recalls: tuple[str, ...] = tuple(RECALLS)
     """Whose indexes are tuned, which takes most of the time of the smaller cells."""
 
 
-QUICK = Effort(rounds=2, round_seconds=0.05, row_seconds=5, build_seconds=3, most_seconds=0.3, recalls=("fast",))
+QUICK = Effort(
+    rounds=2,
+    round_seconds=0.05,
+    row_seconds=5,
+    build_seconds=3,
+    most_seconds=0.3,
+    trained_steps=20,
+    recalls=("fast",),
+)
 
 STRUCTURED = ("structured", "obvious", "screened", "default")
 TABLES: dict[str, dict[str, Any]] = {
@@ -80,8 +91,7 @@ TABLES: dict[str, dict[str, Any]] = {
 def measure(name: str, effort: Effort) -> dict[str, Any]:
     """A table's rows, one for each k, each with a cell for each contender."""
     table = TABLES[name]
-    options = dict(ENVIRONMENTS[table["task"]])
-    env = gym.make(options.pop("id"), **options)
+    env = make_env(table["task"])
     ours, *_ = table["contenders"]
     left_out = set(RECALLS) - set(effort.recalls) | (set() if HAS_SCREENING else {"screened"})
     agents: dict[str, Wolpertinger] = {}
@@ -112,7 +122,8 @@ def make_contender(task: str, env: gym.Env, contender: str, effort: Effort) -> W
     has_table = contender in RECALLS or (contender == "exact" and not task.startswith("recommender"))
     actions = make_table(env, contender, effort.build_seconds) if has_table else None
     policy = obvious.ObviousPolicy if contender == "obvious" else "MlpPolicy"
-    return make_agent(env, actions, policy=policy, **settings)
+    agent = make_agent(env, actions, policy=policy, **settings)
+    return agent if contender == "default" else teach(agent, task, effort.trained_steps)
 
 
 def measure_row(name: str, agents: Mapping[str, Wolpertinger], k: int, effort: Effort) -> dict[str, Any]:

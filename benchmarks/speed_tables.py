@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.speed_agents import PARTS
+from benchmarks.speed_agents import BATCH, PARTS
 from benchmarks.speed_paper import STEPS_PER_SECOND
 from benchmarks.speed_results import cell, ratio, read, row, seconds, step_row
 from benchmarks.speed_verdict import judge
 
 MISSING = "missing"
+STATES = BATCH + 1  # that candidates are ranked in, in a step: those of an update, and the one acted in
 EXTRA = ("structured", "screened", "obvious", "default")  # contenders that the paper's tables have no column for
 ROW_200 = ("exact", "screened", "obvious", "default")
 
@@ -123,7 +124,7 @@ def growth_table() -> str:
 def _growth_row(entry: dict[str, Any]) -> list[str]:
     first = row("growth", k=1)
     own, k = entry["seconds"], entry["k"]
-    each = "" if k == 1 or first is None else number(1e6 * (own - first["seconds"]) / k / 65)
+    each = "" if k == 1 or first is None else number(1e6 * (own - first["seconds"]) / k / STATES)
     parts = [number(entry["parts"][name]) for name in ("lookup", "rerank")]
     memory = [f"{entry['peak_bytes'] / 1e6:,.0f}", f"{entry['megabytes_above_first']:,.0f}"]
     return [f"{k:,}", number(own), *parts, each, *memory]

@@ -35,7 +35,7 @@ def plot_parts(task: str) -> Figure | None:
     if not rows:
         return None
     figure, panels = plt.subplots(
-        1, len(rows), figsize=(PANEL_WIDTH * max(2, len(rows)) * 0.8, HEIGHT), layout="constrained", squeeze=False
+        1, len(rows), figsize=(PANEL_WIDTH * max(2.5, 0.8 * len(rows)), HEIGHT), layout="constrained", squeeze=False
     )
     for panel, row in zip(panels[0], rows, strict=True):
         _draw_parts(panel, row)

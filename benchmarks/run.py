@@ -1,14 +1,17 @@
-"""Run every benchmark in turn: `python -m benchmarks.run`."""
+"""Run every benchmark in turn, then say which targets of speed hold: `python -m benchmarks.run`."""
 
 import importlib
 
-BENCHMARKS = ("recommender_env", "control", "lookup", "lookup_batch", "lookup_growth")
+from benchmarks import speed_verdict
+
+BENCHMARKS = ("recommender_env", "control", "lookup", "lookup_batch", "lookup_growth", "speed")
 
 
 def main() -> None:
     for name in BENCHMARKS:
         print(f"== {name}")
         importlib.import_module(f"benchmarks.{name}").main()
+    speed_verdict.main()
 
 
 if __name__ == "__main__":

@@ -22,20 +22,22 @@ class ObviousPolicy(WolpertingerPolicy):
     @torch.no_grad()
     def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:
         with self.clock("lookup"):
-            candidates = self.actions.nearest(proto.detach().cpu().numpy(), self.k)
-            vectors = torch.as_tensor(self.actions.embed(candidates))
+            candidates = self.nearest(proto)
+            vectors = self.embed(candidates)
         with self.clock("rerank"):
             q = rank(critic, obs, vectors)
-        return Choice(proto, torch.as_tensor(candidates), vectors, q, best=q.argmax(dim=1))
+            value, place = q.max(dim=1)
+            chosen = torch.arange(len(proto)), place
+        return Choice(proto, candidates[chosen], vectors[chosen], value, q.mean(dim=1), place == 0, self.k)
 
 
 @torch.no_grad()
 def rank(critic: Critic, obs: PyTorchObs, vectors: Tensor) -> Tensor:
-    """What `critic.rank` gives: the values (batch, k) of vectors (batch, k, dim)."""
+    """What the library's `rank` gives: the values (batch, k) of vectors (batch, k, dim)."""
     inputs = critic.scale.to_inputs(vectors)
     repeated = critic.features(obs).unsqueeze(1).expand(-1, inputs.shape[1], -1)
     joined = torch.cat([repeated, inputs], dim=-1).flatten(0, 1)  # (batch * k, features + dim)
-    values = [_forward(network, joined) for network in critic.q_networks]  # type: ignore[arg-type]
+    values = [_forward(network, joined) for network in critic.networks]
     return torch.stack(values).amin(dim=0).view(inputs.shape[:2])
 
 

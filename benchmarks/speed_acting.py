@@ -9,7 +9,7 @@ from gymnasium import spaces
 from stable_baselines3 import DDPG
 
 from benchmarks.measure import time_rounds
-from benchmarks.speed_agents import HAS_SCREENING, make_agent, make_env, preset, teach
+from benchmarks.speed_agents import make_agent, make_env, preset, teach
 from benchmarks.speed_floor import Cheap
 from benchmarks.speed_step import Effort, say, spread
 
@@ -24,10 +24,10 @@ def measure(effort: Effort) -> dict[str, Any]:
 
 def measure_task(task: str, ks: tuple[int, ...], effort: Effort) -> list[dict[str, Any]]:
     env = make_env(task)
-    agents = {"exact": teach(make_agent(env, **preset(task, "paper")), task, effort.trained_steps)}
-    if HAS_SCREENING:
-        screened = make_agent(env, rerank="screened", **preset(task, "paper"))
-        agents["screened"] = teach(screened, task, effort.trained_steps)
+    agents = {
+        rerank: teach(make_agent(env, rerank=rerank, **preset(task, "paper")), task, effort.trained_steps)
+        for rerank in ("exact", "screened")
+    }
     box = spaces.Box(-1, 1, (agents["exact"].actions.dim,))
     floor = DDPG("MlpPolicy", Cheap(env.observation_space, box), policy_kwargs={"net_arch": [400, 300]}, buffer_size=1)
     buffer = agents["exact"].replay_buffer

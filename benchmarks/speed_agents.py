@@ -4,7 +4,6 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import cache
-from inspect import signature
 from typing import Any
 
 import gymnasium as gym
@@ -23,8 +22,6 @@ LEARNING_RATE = 1e-6
 WIDEST = 0.5  # of protos, where 1 is the edge of the actions' box
 PRODUCT = 2_048  # rows and columns of the matrices whose product is the machine's rate
 PARTS = ("lookup", "rerank", "gradient", "other")
-# Until the argument is there, nothing is screened.
-HAS_SCREENING = "rerank" in signature(Wolpertinger.__init__).parameters
 
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "recommender": {"id": "wolpertinger/Recommender-v0", "items": 13_138, "dim": 20},

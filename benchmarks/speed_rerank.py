@@ -8,7 +8,6 @@ from benchmarks.measure import time_rounds
 from benchmarks.obvious import ObviousPolicy
 from benchmarks.speed_agents import (
     BATCH,
-    HAS_SCREENING,
     make_agent,
     make_env,
     matrix_product,
@@ -66,9 +65,11 @@ def measure_row(name: str, effort: Effort) -> dict[str, Any]:
 
 def make_rerankers(name: str, effort: Effort) -> dict[str, Reranker]:
     """The same states, protos and critic for all."""
-    settings: dict[str, dict[str, Any]] = {"exact": {}, "obvious": {"policy": ObviousPolicy}}
-    if HAS_SCREENING:
-        settings["screened"] = {"rerank": "screened"}
+    settings: dict[str, dict[str, Any]] = {
+        "exact": {},
+        "obvious": {"policy": ObviousPolicy},
+        "screened": {"rerank": "screened"},
+    }
     agents = {}
     for label, setting in settings.items():
         agents[label] = teach(

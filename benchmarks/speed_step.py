@@ -13,7 +13,6 @@ from benchmarks import obvious
 from benchmarks.measure import time_rounds
 from benchmarks.speed_agents import (
     BATCH,
-    HAS_SCREENING,
     Trainer,
     describe_index,
     make_agent,
@@ -93,7 +92,7 @@ def measure(name: str, effort: Effort) -> dict[str, Any]:
     table = TABLES[name]
     env = make_env(table["task"])
     ours, *_ = table["contenders"]
-    left_out = set(RECALLS) - set(effort.recalls) | (set() if HAS_SCREENING else {"screened"})
+    left_out = set(RECALLS) - set(effort.recalls)
     agents: dict[str, Wolpertinger] = {}
     for contender in (contender for contender in table["contenders"] if contender not in left_out):
         say(f"{name}: making {contender}")

@@ -13,12 +13,10 @@ import resource
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks import speed_acting, speed_floor, speed_growth, speed_plot, speed_rerank, speed_step
+from benchmarks import screening, speed_acting, speed_floor, speed_growth, speed_plot, speed_rerank, speed_step
 from benchmarks.lookup import _commit
 from benchmarks.measure import RESULTS as ALL_RESULTS
 from benchmarks.measure import environment
@@ -31,13 +29,12 @@ MEMORY_SHARE = 0.8  # of the machine's: what needs more is to fail by itself, an
 
 PARTS: dict[str, Callable[[Effort], dict[str, Any]]] = {
     "rerank": speed_rerank.measure,
+    "screening": screening.measure,
     "floor": speed_floor.measure,
     "acting": speed_acting.measure,
     **{name: partial(speed_step.measure, name) for name in speed_step.TABLES},
     "growth": speed_growth.measure,
 }
-if find_spec("benchmarks.screening"):  # how often it picks what the exact path picks: rows with `k` and `agreement`
-    PARTS["screening"] = import_module("benchmarks.screening").measure
 
 
 def main(arguments: Sequence[str] = ()) -> None:

@@ -107,7 +107,7 @@ def protos(agent: Wolpertinger, count: int = 2_048) -> np.ndarray:
 
 def tune(agent: Wolpertinger) -> None:
     """Tune the lookup for the agent's k on its own protos, before anything is timed."""
-    if isinstance(agent.actions, ActionTable) and agent.actions.recall is not None:
+    if isinstance(agent.actions, ActionTable) and agent.actions.recall is not None and agent.k < agent.actions.n:
         agent.actions.tune(protos(agent), agent.k)
 
 

@@ -29,7 +29,7 @@ def step_row(task: str, k: int) -> dict[str, Any] | None:
 def cell(task: str, k: int, contender: str) -> dict[str, Any] | None:
     """A contender's cell, if it was measured.
 
-    Where every action is a candidate there is nothing to look up: an index that was not measured then is as the scan.
+    Where every action is a candidate there is nothing to look up: an index is as the exact scan then.
     """
     cells = (step_row(task, k) or {}).get("cells", {})
     if contender not in cells and contender in ("slow", "medium", "fast") and k == ALL.get(task):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from benchmarks import obvious
 from benchmarks.measure import time_rounds
@@ -21,7 +20,6 @@ from benchmarks.speed_agents import (
     matrix_product,
     networks_of,
     preset,
-    protos,
     teach,
     tune,
 )
@@ -83,7 +81,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "ks": (1, 5_242),
         "contenders": (*STRUCTURED, "exact", "medium", "fast"),
     },
-    "puddle-world-all": {"task": "puddle-world", "ks": (2**20,), "contenders": STRUCTURED, "scan": True},
+    "puddle-world-all": {"task": "puddle-world", "ks": (2**20,), "contenders": (*STRUCTURED, "exact")},
 }
 
 
@@ -98,9 +96,6 @@ def measure(name: str, effort: Effort) -> dict[str, Any]:
         say(f"{name}: making {contender}")
         agents[contender] = make_contender(table["task"], env, contender, effort)
     rows = [measure_row(name, agents, k, effort) for k in table["ks"]]
-    if table.get("scan"):
-        for row in (row for row in rows if "seconds" in row["cells"][ours]):
-            row["cells"]["exact"] = compose_scan(env, agents[ours], row["k"], row["cells"][ours])
     first = agents[ours]
     return {
         "task": table["task"],
@@ -198,22 +193,6 @@ def report(trainer: Trainer, seconds: list[float], ours: list[float]) -> dict[st
 def spread(samples: list[float]) -> dict[str, Any]:
     """Median, least and most, and how many there were."""
     return {"median": statistics.median(samples), "least": min(samples), "most": max(samples), "samples": len(samples)}
-
-
-def compose_scan(env: gym.Env, agent: Wolpertinger, k: int, structured: dict[str, Any]) -> dict[str, Any]:
-    """The cell of a table of vectors, at a k so large that its step is not run: only its lookup is.
-
-    Re-ranking, gradient and the rest are the structured cell's: they work on the same vectors.
-    """
-    table, queries = make_table(env, "exact", 0.0), protos(agent, BATCH + 1)
-    start = time.perf_counter()
-    for query in queries:  # one by one: the vectors of all of them at once would take 11 GB
-        table.embed(table.nearest(query[None], k))
-    parts = {**structured["parts"], "lookup": time.perf_counter() - start}
-    say(f"scan, k = {k:,}: {parts['lookup']:.1f} s for {len(queries)} lookups")
-    total = float(np.sum(list(parts.values())))
-    kept = {name: structured[name] for name in ("networks", "flops", "foreseen_seconds", "bound_seconds")}
-    return {**kept, "index": "exact", "seconds": spread([total]), "parts": parts, "is_composed": True}
 
 
 def say(line: str) -> None:

@@ -60,7 +60,7 @@ def _steps_cells(task: str, k: int, contender: str) -> list[str]:
             *[""] * 7,
         ]
     own = found["seconds"]["median"]
-    compared[1] = number(1 / own) + (" (composed)" if found.get("is_composed") else "")
+    compared[1] = number(1 / own)
     compared[3] = number(ratio(seconds(task, 1, "exact"), own))
     # The defaults are other networks, which the obvious implementation was not timed with.
     times = "" if contender == "default" else number(ratio(seconds(task, k, "obvious"), own), "{:.2f}")
@@ -106,6 +106,17 @@ def rerank_table() -> str:
     return lines(headings, rows) if rows else MISSING
 
 
+def screening_table() -> str:
+    headings = ["recommender, networks", "updates", "states", "same choice", "advantage lost"]
+    return _rows_table("screening", headings, _screening_row)
+
+
+def _screening_row(entry: dict[str, Any]) -> list[str]:
+    counts = [f"{entry[name]:,}" for name in ("updates", "states")]
+    shares = [f"{entry['agreement']:.2%}", f"{entry['advantage_lost']:.1e}"]
+    return [f"{entry['set']}, {entry['networks']}", *counts, *shares]
+
+
 def acting_table() -> str:
     headings = ["task, k", "states", "exact, ms", "screened, ms", "DDPG, ms"]
     return _rows_table("acting", headings, _acting_row)
@@ -146,6 +157,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **{(DOCUMENT, task): partial(steps_table, task) for task in STEPS_PER_SECOND},
     (DOCUMENT, "recommender-200"): wide_table,
     (DOCUMENT, "rerank"): rerank_table,
+    (DOCUMENT, "screening"): screening_table,
     (DOCUMENT, "floor"): floor_table,
     (DOCUMENT, "acting"): acting_table,
     (DOCUMENT, "growth"): growth_table,

@@ -76,8 +76,8 @@ def times_exact() -> float | None:
 
 
 def agreement() -> float | None:
-    """The least share of equal choices in any row of results/speed/screening.json: rows with `k` and `agreement`."""
-    rows = [row for row in (read("screening") or {}).get("rows", []) if row["k"] == K]
+    """The least share of equal choices with the paper's networks, whatever they have learned."""
+    rows = [row for row in (read("screening") or {}).get("rows", []) if row["networks"] == "paper"]
     return min((row["agreement"] for row in rows), default=None)
 
 
@@ -158,7 +158,7 @@ TARGETS = (
     Target("re-ranking 64 x 656, 20-d: share of the matrix-product rate", rerank_share, least=0.7, form="{:.1%}"),
     Target("k = 656: training steps/s over the obvious one's", times_obvious, least=2.5),
     Target("k = 656: screened steps/s over the exact one's", times_exact, least=2.0),
-    Target("k = 656: screened picks the same action", agreement, least=0.999, form="{:.2%}"),
+    Target("k = 656, 400-300: screened picks the same action", agreement, least=0.999, form="{:.2%}"),
     Target("k = 1, structured: step over DDPG's, worst of 3 sets", worst_floor, most=1.25),
     Target("k = 1, structured: lookup's share, worst of 3 sets", structured_share, most=0.05, form="{:.1%}"),
     Target("k = 1, 10^6 vectors of 20: lookup's share", vectors_share, most=0.3, form="{:.1%}"),

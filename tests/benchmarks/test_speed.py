@@ -134,7 +134,15 @@ def test_the_speed_up_needs_returns_that_are_equal(folder):
 
 
 def test_screening_is_judged_by_its_worst_row(folder):
-    write(folder, "screening", rows=[{"k": 656, "agreement": 0.9995}, {"k": 656, "agreement": 0.998}])
+    write(
+        folder,
+        "screening",
+        rows=[
+            {"networks": "paper", "agreement": 0.9995},
+            {"networks": "paper", "agreement": 0.998},
+            {"networks": "default", "agreement": 0.5},
+        ],
+    )
     assert verdict_of("same action").measured == "99.80%"
     assert verdict_of("same action").verdict == "does not hold"
 

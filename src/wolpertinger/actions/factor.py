@@ -46,7 +46,7 @@ class Factor:
 
     def nearest_one(self, queries: Reals) -> Digits:
         """Digits (batch,) of the level nearest to each query: the first column of `nearest`."""
-        if self.candidates(1) < self.n:
+        if self.width == 1:
             return self._nearer_of_two(queries[:, 0])
         return self._distances(queries).argmin(axis=1)
 
@@ -58,7 +58,7 @@ class Factor:
         return distances
 
     def _nearer_of_two(self, queries: Reals) -> Digits:
-        """The same for many scalar levels, from the one on each side of the query: O(log i)."""
+        """The same for scalar levels, from the one on each side of the query: O(log i)."""
         above = self._sorted.searchsorted(queries)
         below = np.maximum(above - 1, 0)
         np.minimum(above, self.n - 1, out=above)  # beyond the first level or the last it is a tie of one with itself

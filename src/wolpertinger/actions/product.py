@@ -47,8 +47,9 @@ class ActionProduct:
             raise ValueError("levels are empty: give at least one factor, such as [np.linspace(-1, 1, 21)]")
         self._factors = factors
         self._scalar = [np.ndim(factor) == 1 for factor in levels]
-        self._nvec = np.array([factor.n for factor in factors], np.int64)
-        self._n = prod(factor.n for factor in factors)
+        self._sizes = tuple(factor.n for factor in factors)
+        self._nvec = np.array(self._sizes, np.int64)
+        self._n = prod(self._sizes)
         self._dim = sum(factor.width for factor in factors)
         self._groups = _group(factors)
         self._parts, self._factor_of, self._start = _lay_out(factors)
@@ -105,9 +106,11 @@ class ActionProduct:
         """Digits (..., d), one per factor, of the actions with these ids (...)."""
         self._check_ids_fit()
         checked = check_ids(ids, self._n)
-        if len(self._nvec) == 1:
+        if len(self._sizes) == 1:
             return checked[..., None]
-        return np.stack(np.unravel_index(checked, self._nvec), axis=-1).astype(np.int64, copy=False)
+        # Half the time of a stack of the columns.
+        columns = np.array(np.unravel_index(checked.ravel(), self._sizes), np.int64)
+        return columns.T.reshape(*checked.shape, len(self._sizes))
 
     def ids(self, digits: npt.ArrayLike) -> Actions:
         """Ids (...) of the actions with these digits (..., d)."""
@@ -150,7 +153,7 @@ class ActionProduct:
         if k == 1:
             digits = self._nearest_one(queries)[:, None]
             return digits @ self._place_values if self._has_ids else digits
-        fold = Fold(*self._nearest_levels(queries, k), [factor.n for factor in self._factors], k)
+        fold = Fold(*self._nearest_levels(queries, k), self._sizes, k)
         return fold.ids() if self._has_ids else fold.digits()
 
     def _nearest_one(self, queries: Reals) -> Digits:
@@ -182,7 +185,7 @@ class ActionProduct:
     @cached_property
     def _place_values(self) -> Digits:
         """What a step of each digit adds to an id (d,)."""
-        return np.array([prod(self._nvec[after:].tolist()) for after in range(1, len(self._nvec) + 1)], np.int64)
+        return np.array([prod(self._sizes[after:]) for after in range(1, len(self._sizes) + 1)], np.int64)
 
     @property
     def _has_ids(self) -> bool:

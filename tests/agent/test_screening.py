@@ -8,7 +8,7 @@ from torch import nn
 from wolpertinger import ActionTable, Wolpertinger
 from wolpertinger.agent import screening
 from wolpertinger.agent.rerank import exact, rank
-from wolpertinger.agent.screening import StandIn, screened
+from wolpertinger.agent.screening import Favourites, StandIn, screened
 
 from .envs import TargetEnv, scramble_all, small_agent
 
@@ -119,6 +119,53 @@ def test_equal_candidates_and_a_critic_without_an_opinion(obs):
     best = screened(agent.critic, agent.critic.features(obs), torch.ones(STATES, K, DIM))
     assert best.value.eq(0).all()
     assert ((best.place >= 0) & (best.place < K)).all()
+
+
+@torch.no_grad()
+def test_a_favourite_is_scored_however_low_its_estimate(obs, monkeypatch):
+    agent = agent_with({"net_arch": [48, 40]})
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    best = exact(agent.critic, features, vectors)
+    blind = type("Blind", (StandIn,), {"__call__": lambda self, vectors: -StandIn.__call__(self, vectors)})
+    monkeypatch.setattr(screening, "StandIn", blind)
+    monkeypatch.setattr(screening, "MARGIN", 0.0)
+    assert (screened(agent.critic, features, vectors).place != best.place).any()
+    favourites = torch.zeros(STATES, K, dtype=torch.bool).scatter_(1, best.place[:, None], True)
+    assert torch.equal(screened(agent.critic, features, vectors, favourites).place, best.place)
+
+
+def test_favourites_won_more_than_once_of_late(monkeypatch):
+    monkeypatch.setattr(screening, "REMEMBERED", 6)
+    favourites = Favourites()
+    assert favourites.among(torch.arange(4)) is None
+    favourites.add(torch.tensor([3, 1, 3, 2]))
+    assert favourites.among(torch.tensor([[0, 1], [3, 9]])).tolist() == [[False, False], [True, False]]
+    favourites.add(torch.tensor([2, 7, 2]))  # the first 3 is forgotten
+    assert favourites.among(torch.arange(10)).nonzero().flatten().tolist() == [2]
+    favourites.add(torch.tensor([[1, 0], [1, 0]]))  # digits are not remembered
+    assert favourites.among(torch.arange(10)).nonzero().flatten().tolist() == [2]
+
+
+def test_training_remembers_and_acting_does_not():
+    agent = agent_with({"net_arch": [48, 40]}, rerank="screened", learning_starts=5)
+    agent.learn(4)
+    agent.predict(np.zeros((9, DIM), np.float32))
+    assert agent.policy.favourites.recent.eq(-1).all()
+    agent.learn(20)
+    assert agent.policy.favourites.recent.ge(0).any()
+
+
+def test_favourites_are_kept_over_saving_and_loading(tmp_path):
+    agent = agent_with({"net_arch": [48, 40]}, rerank="screened", learning_starts=5)
+    agent.learn(20)
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    recent = agent.policy.favourites.recent
+    assert torch.equal(loaded.policy.favourites.recent, recent)
+    favourite = recent[-1:].expand(2)
+    for policy in (agent.policy, loaded.policy):
+        policy.favourites.add(favourite)
+        assert policy.favourites.among(favourite).all()
 
 
 def test_an_agent_that_screens_learns_is_saved_and_says_so(tmp_path):

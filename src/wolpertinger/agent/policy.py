@@ -1,6 +1,5 @@
 """Algorithm 1: the actor proposes, the lookup finds the k nearest actions, the critic picks the best of them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -24,10 +23,10 @@ from wolpertinger.actions.base import Actions
 from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.rerank import Best, exact
-from wolpertinger.agent.screening import screened
+from wolpertinger.agent.screening import Favourites, screened
 
 CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors of 40 numbers
-RERANKERS: dict[str, Callable[[Critic, Tensor, Tensor], Best]] = {"exact": exact, "screened": screened}
+RERANKERS = ("exact", "screened")
 
 
 @dataclass(frozen=True)
@@ -109,6 +108,7 @@ class WolpertingerPolicy(BasePolicy):
         self.actions = actions
         self.k = k
         self.rerank = rerank
+        self.favourites = Favourites()
         self.clock = Clock()
         actor_arch, critic_arch = get_actor_critic_arch([256, 128] if net_arch is None else net_arch)
         if not (actor_arch and critic_arch):
@@ -153,17 +153,21 @@ class WolpertingerPolicy(BasePolicy):
         features = critic.features(obs)
         if self.k >= self.actions.n and can_list(self.actions):  # nothing to look up
             blocks = list_actions(self.actions, max(1, CANDIDATES_AT_ONCE // len(proto)))
-            return reduce(Choice.or_better, (self._best_of(block, features, proto, critic) for block in blocks))
-        states = max(1, CANDIDATES_AT_ONCE // self.k)  # the candidates of a whole batch may not fit
-        parts = zip(torch.split(features, states), torch.split(proto, states), strict=True)
-        return reduce(Choice.join, (self._best_nearest(*part, critic) for part in parts))
+            choice = reduce(Choice.or_better, (self._best_of(block, features, proto, critic) for block in blocks))
+        else:
+            states = max(1, CANDIDATES_AT_ONCE // self.k)  # the candidates of a whole batch may not fit
+            parts = zip(torch.split(features, states), torch.split(proto, states), strict=True)
+            choice = reduce(Choice.join, (self._best_nearest(*part, critic) for part in parts))
+        if self.rerank == "screened" and critic is self.critic_target:  # in training: the policy as such has no memory
+            self.favourites.add(choice.action)
+        return choice
 
     def _best_nearest(self, features: Tensor, proto: Tensor, critic: Critic) -> Choice:
         with self.clock("lookup"):
             candidates = self.nearest(proto)  # (batch, k, ...)
             vectors = self.embed(candidates)  # (batch, k, dim)
         with self.clock("rerank"):
-            best = RERANKERS[self.rerank](critic, features, vectors)
+            best = self._best(critic, features, candidates, vectors)
             chosen = torch.arange(len(proto), device=proto.device), best.place
             is_nearest, k = best.place == 0, candidates.shape[1]
             return Choice(proto, candidates[chosen], vectors[chosen], best.value, best.mean, is_nearest, k)
@@ -174,9 +178,15 @@ class WolpertingerPolicy(BasePolicy):
             candidates = torch.from_numpy(block).to(proto.device)  # (m, ...)
             vectors = self.embed(candidates)  # (m, dim)
         with self.clock("rerank"):
-            best = RERANKERS[self.rerank](critic, features, vectors)
+            best = self._best(critic, features, candidates, vectors)
             never = torch.zeros_like(best.place, dtype=torch.bool)
             return Choice(proto, candidates[best.place], vectors[best.place], best.value, best.mean, never, len(block))
+
+    def _best(self, critic: Critic, features: Tensor, candidates: Tensor, vectors: Tensor) -> Best:
+        if self.rerank == "exact":
+            return exact(critic, features, vectors)
+        favourites = self.favourites.among(candidates) if candidates.dim() == vectors.dim() - 1 else None
+        return screened(critic, features, vectors, favourites)
 
     def forward(self, obs: PyTorchObs, deterministic: bool = False) -> Tensor:
         return self._predict(obs, deterministic)

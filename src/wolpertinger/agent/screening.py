@@ -5,6 +5,9 @@ on is a linear function of their own inputs, however many they are. A stand-in f
 each layer that bend most, and puts straight lines in the place of the others. The candidates that can still win, by its
 estimates and their errors, are then scored by the critic itself.
 
+What a stand-in cannot see are units that only one action switches on: a critic makes them for actions that it saw
+often. Those are favourites, which win in many states, so actions that won of late are scored in any case.
+
 How often the choice agrees is measured: docs/performance.md.
 """
 
@@ -21,15 +24,17 @@ LEAST = 256  # candidates: fewer are scored as fast as they are screened
 WIDEST = 64  # vectors: wider ones make the stand-in cost more than it saves (200 numbers: half as fast to 1.2 times)
 SAMPLE = 32  # of a state's candidates, on which its lines are fitted
 KEPT = 32  # units per state and layer that stay as they are
-FIRST = 0.1  # share of the candidates, those with the largest estimates, that the critic scores in any case
+FIRST = 0.07  # share of the candidates, those with the largest estimates, that the critic scores in any case
 MARGIN = 5.0  # standard deviations of the estimates' errors by which a candidate must fall short to be out
-BLOCK = 4096  # candidates estimated together
+BLOCK = 2048  # candidates estimated together
+REMEMBERED = 4096  # choices of training among which an action must be ...
+WINS = 2  # ... so often to be a favourite
 
 Stage = Callable[[Tensor, slice], Tensor]
 
 
-def screened(critic: Critic, features: Tensor, vectors: Tensor) -> Best:
-    """As `exact`, by the values of those actions only that can still win after screening."""
+def screened(critic: Critic, features: Tensor, vectors: Tensor, favourites: Tensor | None = None) -> Best:
+    """As `exact`, by the values of only those actions that are `favourites` (batch, k) or can still win by estimate."""
     *_, k, dim = vectors.shape
     if k < LEAST or dim > WIDEST:
         return exact(critic, features, vectors)
@@ -40,14 +45,46 @@ def screened(critic: Critic, features: Tensor, vectors: Tensor) -> Best:
 
     guesses, first = estimates.topk(int(FIRST * k), dim=1)
     found = values(vectors.gather(1, first.unsqueeze(-1).expand(-1, -1, dim)))
-    errors = found - guesses
-    bar = found.amax(dim=1) - errors.mean(dim=1) - MARGIN * errors.std(dim=1)
     scored = torch.full_like(estimates, -torch.inf).scatter_(1, first, found)
 
-    state, place = ((estimates >= bar.unsqueeze(1)) & scored.isneginf()).nonzero(as_tuple=True)
-    scored[state, place] = values(vectors[state, place].unsqueeze(1), state).squeeze(1)
+    def score(wanted: Tensor) -> None:
+        state, place = (wanted & scored.isneginf()).nonzero(as_tuple=True)
+        scored[state, place] = values(vectors[state, place].unsqueeze(1), state).squeeze(1)
+
+    if favourites is not None:
+        score(favourites)
+    errors = found - guesses
+    best = scored.amax(dim=1)
+    score(estimates >= (best - errors.mean(dim=1) - MARGIN * errors.std(dim=1)).unsqueeze(1))
     value, place = scored.max(dim=1)
     return Best(place, value, estimates.mean(dim=1))
+
+
+class Favourites(nn.Module):
+    """The actions that won in training of late. Saved with the policy, whose choices depend on them."""
+
+    recent: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("recent", torch.full((REMEMBERED,), -1))
+        self._known: tuple[Tensor, int, Tensor] | None = None  # what follows from `recent`, in which state
+
+    def add(self, actions: Tensor) -> None:
+        """Remember ids (batch,) that were chosen; actions that are digits are not."""
+        if actions.dim() == 1:
+            self.recent = torch.cat([self.recent, actions])[-REMEMBERED:]
+
+    def among(self, actions: Tensor) -> Tensor | None:
+        """Which of these actions are favourites; None if none can be."""
+        if self._known is None or self._known[0] is not self.recent or self._known[1] != self.recent._version:
+            ids, wins = torch.unique(self.recent, return_counts=True)
+            self._known = self.recent, self.recent._version, ids[(wins >= WINS) & (ids >= 0)]
+        known = self._known[2]
+        if len(known) == 0:
+            return None
+        places = torch.searchsorted(known, actions.contiguous()).clamp_(max=len(known) - 1)
+        return known[places] == actions
 
 
 class StandIn:
@@ -75,8 +112,8 @@ class StandIn:
             part = vectors[states, candidates]
             for stage in self._stages:
                 part = stage(part, states)
-            found[states, candidates] = self._offset[states] + torch.linalg.vecdot(part, self._slope[states])
-        return found
+            found[states, candidates] = (part @ self._slope[states].transpose(1, 2)).squeeze(-1)
+        return found.add_(self._offset)
 
     def _then(self, stage: Stage) -> None:
         self._stages.append(stage)
@@ -92,12 +129,11 @@ class StandIn:
         kept_slope = slope.gather(1, keep.unsqueeze(-1).expand(-1, -1, slope.shape[2])).transpose(1, 2)
 
         def stage(inputs: Tensor, states: slice) -> Tensor:
-            return torch.cat([bend(torch.baddbmm(kept_offset[states], inputs, kept_slope[states])), inputs], dim=2)
+            kept = torch.baddbmm(kept_offset[states], inputs, kept_slope[states])
+            return torch.cat([kept.relu_() if type(bend) is nn.ReLU else bend(kept), inputs], dim=2)
 
         self._then(stage)
-        lines = F.linear((line.unsqueeze(1) * slope.transpose(1, 2)).flatten(0, 1), layer.weight)  # (batch * dim, next)
-        lines = lines.view(len(line), -1, layer.out_features)
-        self._slope = torch.cat([layer.weight.t()[keep], lines], dim=1).transpose(1, 2)
+        self._slope = torch.cat([layer.weight.t()[keep], _combine(layer.weight, line, slope)], dim=1).transpose(1, 2)
         self._offset = layer(level + line * offset)
 
     def _normalise(self, layer: nn.LayerNorm) -> None:
@@ -114,6 +150,14 @@ class StandIn:
         self._then(stage)
         self._slope = layer.weight.unsqueeze(-1) * whole
         self._offset = layer.bias.expand_as(self._offset)
+
+
+def _combine(weight: Tensor, line: Tensor, slope: Tensor) -> Tensor:
+    """Slopes (batch, dim, next) of the next layer's inputs, whose weights are (next, width), through all the lines."""
+    if len(weight) == 1:
+        return slope.transpose(1, 2) @ (line * weight).unsqueeze(-1)
+    lines = (line.unsqueeze(1) * slope.transpose(1, 2)).flatten(0, 1)  # one product for all states
+    return F.linear(lines, weight).view(len(line), -1, len(weight))
 
 
 def _fit(bend: nn.Module, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -50,10 +50,6 @@ def make_table(env: gym.Env, index: str | float, build_seconds: float) -> Action
     task: Any = env.unwrapped
     actions = task.actions
     vectors = actions.vectors if isinstance(actions, ActionTable) else actions.embed(np.arange(actions.n))
-    if actions.dim == 1:
-        # In random order, which changes what an id does and no time: the exact scan keeps whole blocks of a table that
-        # is sorted, 20 GB of them while it is tuned.
-        vectors = np.random.default_rng(0).permutation(vectors)
     return ActionTable(vectors) if index == "exact" else ActionTable(vectors, recall=index, build_seconds=build_seconds)
 
 

@@ -2,19 +2,17 @@
 
 import threading
 import warnings
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_k, check_queries, chunks
+from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_k, check_queries
+from wolpertinger.index.shortlist import Distances, Pairs, Shortlist, decide
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.threads import divide
-
-Distances = npt.NDArray[np.float64]
 
 BLOCK_BYTES = 1 << 24  # of approximate distances at a time
+MOST_QUERIES = 1 << 12  # at a time: the blocks of 65,536 are so narrow that they took 1.3 to 2 times as long
 LARGEST_SQUARE = 1e37  # squared distances beyond this may overflow float32
 
 
@@ -46,7 +44,8 @@ class ExactIndex:
         points = check_queries(queries, self.dim).astype(np.float64)
         self._catch_up()
         found = np.empty((len(points), k), np.int64)
-        step = max(1, BLOCK_BYTES // (4 * k))  # so many queries that the k best of each are no larger than a block
+        # So few queries that the k best of each are no larger than a block.
+        step = max(1, min(MOST_QUERIES, BLOCK_BYTES // (4 * k)))
         for start in range(0, len(points), step):
             found[start : start + step] = self._search(points[start : start + step], k)
         return found
@@ -66,62 +65,19 @@ class ExactIndex:
         self._version = self._store.version
 
     def _search(self, queries: Distances, k: int) -> Ids:
-        rows, ids = self._shortlist(queries, k)
-        bounds = np.searchsorted(rows, np.arange(len(queries) + 1))
-        found = np.empty((len(queries), k), np.int64)
+        rows, ids, _ = self._shortlist(queries, k)
+        return decide(self._store, queries, rows, ids, k)
 
-        def decide(part: slice) -> None:
-            first, last = bounds[part.start], bounds[part.stop]
-            own = rows[first:last], ids[first:last]
-            found[part] = self._decide(queries[part], own[0] - part.start, own[1], k)
-
-        divide(decide, len(queries), least=1 + CHUNK_BYTES // (8 * self.dim * k))
-        return found
-
-    def _decide(self, queries: Distances, rows: Ids, ids: Ids, k: int) -> Ids:
-        """The k nearest of each query's shortlist, by distances in float64."""
-        distances = _pad(rows, squared_distances(self._store, queries, rows, ids), np.inf, len(queries))
-        padded = _pad(rows, ids, 0, len(queries))  # ids ascending, padded at the end
-        order = np.argsort(distances, axis=1)[:, : k + 1]  # one more: it may tie with the last
-        ordered = np.take_along_axis(distances, order, axis=1)
-        tied = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        if tied.any():  # a stable sort breaks ties by id, and takes 4 times as long
-            order[tied] = np.argsort(distances[tied], axis=1, kind="stable")[:, : k + 1]
-        return np.take_along_axis(padded, order[:, :k], axis=1)
-
-    def _shortlist(self, queries: Distances, k: int) -> tuple[Ids, Ids]:
-        """Pairs (query, id), sorted, among which the k nearest of every query are for certain.
-
-        With approximations off by at most e, the k-th smallest of them, t, says that the k-th true distance is at
-        most t + e. So a row that belongs has an approximation of at most t + 2e. One pass over the table in blocks:
-        the k-th smallest so far is at least t, so what it drops does not belong.
-        """
+    def _shortlist(self, queries: Distances, k: int) -> Pairs:
+        """Pairs among which the k nearest are, by one pass over the table in blocks."""
         with np.errstate(over="ignore"):  # such queries have an infinite margin
             centred = (queries - self._centre).astype(np.float32)
-        margin = 2 * self._error_bound(centred)
-        smallest = np.empty((len(queries), 0), np.float32)
-        kept: list[tuple[Ids, Ids, Vectors]] = []
-        step = max(1, BLOCK_BYTES // (4 * len(queries)))
-        # Made once: made for each block, between the small arrays that are kept, they left holes of 5 MB a block.
-        memory = torch.empty(len(queries) * min(step, self._store.size))
-        dropped = np.empty(len(memory), np.bool_)
-        for block in self._store.blocks(step):
-            approximate = self._approximate(centred, block, memory)
-            if not kept:
-                threshold = _threshold(_smallest(approximate, k), k, margin)
-            # Not "<=": NaN, from overflow, must stay in the list.
-            drop = dropped[: approximate.size].reshape(approximate.shape)
-            np.greater(approximate, threshold[:, None], out=drop)
-            row, column = np.divmod(np.flatnonzero(np.logical_not(drop, out=drop)), approximate.shape[1])
-            value = approximate[row, column]
-            kept.append((row, column + block.start, value))
-            smallest = _smallest(np.concatenate([smallest, _pad(row, value, np.inf, len(queries))], axis=1), k)
-            threshold = _threshold(smallest, k, margin)
-        rows, ids, values = (np.concatenate(part) for part in zip(*kept, strict=True))
-        belongs = ~(values > threshold[rows]) & self._store.holds(ids)
-        rows, ids = rows[belongs], ids[belongs]
-        order = np.argsort(rows, kind="stable") if len(kept) > 1 else slice(None)
-        return rows[order], ids[order]
+        width = min(max(1, BLOCK_BYTES // (4 * len(queries))), self._store.size)
+        memory = torch.empty(len(queries) * width)
+        shortlist = Shortlist(self._store, queries, k, 2 * self._error_bound(centred), width)
+        for block in self._store.blocks(width):
+            shortlist.take(self._approximate(centred, block, memory), block.start)
+        return shortlist.pairs()
 
     def _approximate(self, centred: Vectors, block: slice, memory: torch.Tensor) -> Vectors:
         """|x|^2 - 2 x.q, which orders as |x - q|^2 does, for a block of rows x: (batch, rows), in the given memory."""
@@ -146,37 +102,6 @@ class ExactIndex:
             error = unit * ((2 * self.dim + 16) * self._radius * length + 10 * self._radius**2)
         error += self.dim * (2.0**-49 * reach**2 + 2.0**-120 * (1 + reach))  # float64, and underflow in float32
         return np.where(reach**2 < LARGEST_SQUARE, error, np.inf)
-
-
-def _smallest(values: Vectors, k: int) -> Vectors:
-    # 3 ms for 656 of 64 x 13,138, where torch.topk takes 10 and torch.kthvalue 17.
-    return np.partition(values, k - 1, axis=1)[:, :k] if k < values.shape[1] else values
-
-
-def _pad(rows: Ids, values: npt.NDArray[Any], filling: float, n: int) -> npt.NDArray[Any]:
-    """Values of pairs that are sorted by row, one line (n, longest) for each row, filled up at the end."""
-    counts = np.bincount(rows, minlength=n)
-    column = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    padded = np.full((n, counts.max()), filling, values.dtype)
-    padded[rows, column] = values
-    return padded
-
-
-def _threshold(smallest: Vectors, k: int, margin: Distances) -> Vectors:
-    if smallest.shape[1] < k:  # fewer rows seen than are wanted
-        return np.full(len(smallest), np.inf, np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN, from overflow, keeps all rows
-        return np.nextafter((smallest.max(axis=1) + margin).astype(np.float32), np.float32(np.inf))
-
-
-def squared_distances(store: Store, queries: Distances, rows: Ids, ids: Ids) -> Distances:
-    """|x[ids[j]] - queries[rows[j]]|^2 for every pair j, in float64 from differences."""
-    distances = np.empty(len(ids))
-    for pairs in chunks(len(ids), store.dim * 8):
-        difference = store.take(ids[pairs]).astype(np.float64)
-        difference -= queries.take(rows[pairs], axis=0)
-        distances[pairs] = np.einsum("pd,pd->p", difference, difference)
-    return distances
 
 
 def _as_tensor(vectors: Vectors) -> torch.Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.index.base import Ids, Vectors, check_queries
-from wolpertinger.index.exact import squared_distances
+from wolpertinger.index.shortlist import squared_distances
 from wolpertinger.index.store import Store, as_store
 
 LEAST_SECONDS, MOST_REPEATS = 0.01, 10  # of timing something quick, while the machine does other things too

@@ -1,0 +1,74 @@
+"""A scan's memory: a few blocks, and some numbers for each result, whatever the order of the rows."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from wolpertinger.index import ExactIndex, Store, exact
+
+N, WIDTH = 8_000, 256  # rows of the table, and of a block
+# What a scan may take. Measured: 12 blocks at k = 1, at most 22 with what the results take. Everything kept: 500.
+BLOCKS, RESULT_BYTES, REST = 25, 200, 100_000
+
+
+def sort(rows, order):
+    return {"ascending": rows, "descending": rows[::-1], "random": np.random.default_rng(0).permutation(rows)}[order]
+
+
+def make_table(order, distinct):
+    """Rows between -1 and 1, every one N / distinct times."""
+    return sort(np.repeat(np.linspace(-1, 1, distinct), N // distinct), order)[:, None].astype(np.float32)
+
+
+def brute_force(vectors, queries, k):
+    distances = np.square(vectors[None, :, 0].astype(np.float64) - queries.astype(np.float64))  # (batch, n)
+    return np.argsort(distances, axis=1, kind="stable")[:, :k]
+
+
+def most_bytes(batch, k):
+    return BLOCKS * exact.BLOCK_BYTES + RESULT_BYTES * batch * k + REST
+
+
+def search_and_measure(index, queries, k):
+    """What is found, and the most bytes that were held meanwhile."""
+    tracemalloc.start()
+    found = index.search(queries, k)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return found, peak
+
+
+@pytest.mark.parametrize("k", [1, 30, 400])
+@pytest.mark.parametrize("batch", [1, 64])
+@pytest.mark.parametrize("distinct", [N, N // 50, 1])
+@pytest.mark.parametrize("order", ["ascending", "descending", "random"])
+def test_the_memory_of_a_scan_does_not_depend_on_the_order_of_the_rows(order, distinct, batch, k, monkeypatch):
+    monkeypatch.setattr(exact, "BLOCK_BYTES", 4 * batch * WIDTH)
+    vectors, queries = make_table(order, distinct), np.linspace(1, -1, batch, dtype=np.float32)[:, None]
+    found, peak = search_and_measure(ExactIndex(vectors), queries, k)
+    np.testing.assert_array_equal(found, brute_force(vectors, queries, k))
+    assert peak < most_bytes(batch, k)
+
+
+def test_one_query_whose_distances_overflow_does_not_cost_the_others_memory(monkeypatch):
+    batch, k = 64, 5
+    monkeypatch.setattr(exact, "BLOCK_BYTES", 4 * batch * WIDTH)
+    vectors, queries = make_table("random", N), np.linspace(1, -1, batch, dtype=np.float32)[:, None]
+    queries[7] = 1e30  # to which every row is as near as any other
+    found, peak = search_and_measure(ExactIndex(vectors), queries, k)
+    np.testing.assert_array_equal(found, brute_force(vectors, queries, k))
+    assert peak < most_bytes(batch, k)
+
+
+@pytest.mark.parametrize("k", [1, 30, 400])
+@pytest.mark.parametrize("distinct", [N, 1])
+@pytest.mark.parametrize("order", ["ascending", "descending", "random"])
+def test_removed_rows_stay_out_of_a_list_that_is_cut_short(order, distinct, k, monkeypatch):
+    monkeypatch.setattr(exact, "BLOCK_BYTES", 4 * 8 * WIDTH)
+    store = Store(make_table(order, distinct))
+    store.remove(np.random.default_rng(0).choice(N, N // 2, replace=False))
+    store.add(make_table(order, distinct))
+    queries = np.append(np.linspace(1, -1, 7), 1e30).astype(np.float32)[:, None]
+    expected = store.ids[brute_force(store.take(store.ids), queries, k)]
+    np.testing.assert_array_equal(ExactIndex(store).search(queries, k), expected)

@@ -16,7 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import screening, speed_acting, speed_floor, speed_growth, speed_plot, speed_rerank, speed_step
+from benchmarks import (
+    screening,
+    speed_acting,
+    speed_floor,
+    speed_growth,
+    speed_plot,
+    speed_profile,
+    speed_rerank,
+    speed_step,
+)
 from benchmarks.lookup import _commit
 from benchmarks.measure import RESULTS as ALL_RESULTS
 from benchmarks.measure import environment
@@ -34,6 +43,7 @@ PARTS: dict[str, Callable[[Effort], dict[str, Any]]] = {
     "acting": speed_acting.measure,
     **{name: partial(speed_step.measure, name) for name in speed_step.TABLES},
     "growth": speed_growth.measure,
+    "profile": speed_profile.measure,
 }
 
 

@@ -141,6 +141,19 @@ def _growth_row(entry: dict[str, Any]) -> list[str]:
     return [f"{k:,}", number(own), *parts, each, *memory]
 
 
+def profile_table() -> str:
+    """Milliseconds a step by kind of work; the kinds are rows, the cases columns."""
+    rows = (read("profile") or {}).get("rows", [])
+    if not rows:
+        return MISSING
+    headings = ["ms a step", *(f"{row['task']}, k = {row['k']:,}, {row['rerank']}" for row in rows)]
+    kinds = sorted({kind for row in rows for kind in row["spent"]}, key=lambda kind: -rows[0]["spent"].get(kind, 0.0))
+    table = [[kind, *(milliseconds(row["spent"].get(kind, 0.0)) for row in rows)] for kind in kinds]
+    for label, name in (("all, under the profiler", "profiled_seconds"), ("all, without it", "seconds")):
+        table.append([label, *(milliseconds(row[name]) for row in rows)])
+    return lines(headings, table)
+
+
 def _rows_table(part: str, headings: list[str], render: Callable[[dict[str, Any]], list[str]]) -> str:
     result = read(part)
     return MISSING if result is None else lines(headings, [render(entry) for entry in result["rows"]])
@@ -161,4 +174,5 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     (DOCUMENT, "floor"): floor_table,
     (DOCUMENT, "acting"): acting_table,
     (DOCUMENT, "growth"): growth_table,
+    (DOCUMENT, "profile"): profile_table,
 }

@@ -28,13 +28,15 @@ def measure(effort: Effort) -> dict[str, Any]:
     """Rows by set, networks and updates so far."""
     points = POINTS if effort.most_seconds == float("inf") else POINTS[:2]
     rows = [row for name in SETS for preset in ("paper", "default") for row in follow(name, preset, points)]
-    names = ("LEAST", "WIDEST", "SAMPLE", "KEPT", "FIRST", "MARGIN")
+    names = ("LEAST", "IN_ALL", "WIDEST", "SAMPLE", "KEPT", "FIRST", "MARGIN", "REMEMBERED", "WINS", "FAVOURED")
     return {"settings": {name.lower(): getattr(screening, name) for name in names}, "train_k": TRAIN_K, "rows": rows}
 
 
 def follow(name: str, preset: str, points: tuple[int, ...]) -> list[dict[str, Any]]:
     """Train one agent, and compare on the way."""
-    config = make_config("recommender", env={"items": 13_138, **SETS[name]}, preset=preset, k=TRAIN_K)
+    config = make_config(
+        "recommender", env={"items": 13_138, **SETS[name]}, preset=preset, k=TRAIN_K, changes={"rerank": "screened"}
+    )
     agent = make_agent(config, make_env(config))
     comparison = Comparison(points, {"set": name, "networks": preset})
     agent.learn(agent.learning_starts + config.n_envs * (max(points) + 2), callback=comparison)
@@ -65,16 +67,17 @@ class Comparison(BaseCallback):
 def compare(agent: Wolpertinger, k: int) -> dict[str, Any]:
     """The share of equal choices, and how much of the chosen actions' advantage over the mean candidate is lost."""
     policy, trained_k = agent.policy, agent.k
-    agent.k = k
+    agent.k, favourites = k, policy.favourites.recent
     equal, lost, advantage = [], [], []
     for obs in agent.replay_buffer.sample(STATES).next_observations.split(AT_ONCE):
         proto, choices = agent.actor_target(obs), {}
         for policy.rerank in ("screened", "exact"):
             choices[policy.rerank] = policy.choose(obs, proto, agent.critic_target)
+            policy.favourites.recent = favourites  # not those of the states that are being judged
         exact, screened = choices["exact"], choices["screened"]
         equal.append((exact.action == screened.action).float())
         lost.append(exact.value - screened.value)
         advantage.append(exact.value - exact.mean)
-    agent.k = trained_k
+    agent.k, policy.rerank = trained_k, "screened"
     share = torch.cat(lost).sum() / torch.cat(advantage).sum()
     return {"states": STATES, "agreement": float(torch.cat(equal).mean()), "advantage_lost": float(share)}

@@ -17,6 +17,7 @@ from benchmarks.speed_agents import (
 )
 from benchmarks.speed_step import Effort, say, spread
 from wolpertinger import Wolpertinger
+from wolpertinger.agent.screening import REMEMBERED
 
 K = 656
 SETS = ("recommender", "recommender-200")
@@ -75,6 +76,10 @@ def make_rerankers(name: str, effort: Effort) -> dict[str, Reranker]:
         agents[label] = teach(
             make_agent(make_env(name), k=K, **preset(name, "paper"), **setting), name, effort.trained_steps
         )
+    for _ in range(REMEMBERED // BATCH):  # as in training, where screening knows the favourites
+        later = agents["screened"].replay_buffer.sample(BATCH).next_observations
+        policy = agents["screened"].policy
+        policy.choose(later, policy.actor_target(later), policy.critic_target)
     obs = agents["exact"].replay_buffer.sample(BATCH).observations
     protos = agents["exact"].actor_target(obs)
     return {label: Reranker(agent, obs, protos) for label, agent in agents.items()}

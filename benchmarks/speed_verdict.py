@@ -94,6 +94,16 @@ def _worst_of_structured(number: Callable[[dict], float]) -> float | None:
     return max(number(entry) for entry in found if entry) if all(found) else None
 
 
+def vectors_floor() -> float | None:
+    found = row("floor", set=VECTORS)
+    return None if found is None else found["ratio"]["median"]
+
+
+def screened_rerank() -> float | None:
+    found = row("rerank", set="recommender")
+    return None if found is None else ratio(1.0, found["cells"]["screened"]["times_exact"])
+
+
 def vectors_share() -> float | None:
     found = row("floor", set=VECTORS)
     return None if found is None else found["lookup_share"]
@@ -131,9 +141,9 @@ def peak_gigabytes() -> float | None:
 
 
 def memory_growth() -> float | None:
-    """Megabytes that the peak grows by from k = 2^16, which is more than a block, to 16 times that."""
-    few, all_of_them = row("growth", k=BLOCK_K), row("growth", k=2**20)
-    return None if few is None or all_of_them is None else (all_of_them["peak_bytes"] - few["peak_bytes"]) / 1e6
+    """Megabytes that the peak grows by at most from k = 2^16, which is a block, to any larger one measured."""
+    peaks = {row["k"]: row["peak_bytes"] for row in (read("growth") or {}).get("rows", []) if row["k"] >= BLOCK_K}
+    return None if {BLOCK_K, 2**20} - peaks.keys() else (max(peaks.values()) - peaks[BLOCK_K]) / 1e6
 
 
 def cells_missing() -> float:
@@ -158,14 +168,16 @@ TARGETS = (
     Target("re-ranking 64 x 656, 20-d: share of the matrix-product rate", rerank_share, least=0.7, form="{:.1%}"),
     Target("k = 656: training steps/s over the obvious one's", times_obvious, least=2.5),
     Target("k = 656: screened steps/s over the exact one's", times_exact, least=2.0),
+    Target("k = 656: screened re-ranking over the exact one", screened_rerank, least=2.0),
     Target("k = 656, 400-300: screened picks the same action", agreement, least=0.999, form="{:.2%}"),
     Target("k = 1, structured: step over DDPG's, worst of 3 sets", worst_floor, most=1.25),
     Target("k = 1, structured: lookup's share, worst of 3 sets", structured_share, most=0.05, form="{:.1%}"),
+    Target("k = 1, 10^6 vectors of 20: step over DDPG's", vectors_floor, most=1.25),
     Target("k = 1, 10^6 vectors of 20: lookup's share", vectors_share, most=0.3, form="{:.1%}"),
     Target("a candidate's cost from k to 2 k, most rise, k >= 1,024", worst_jump, most=JUMP),
     Target("exponent of k in the candidates' time, k >= 1,024", exponent, most=EXPONENT),
     Target("peak memory of k = 2^20, whole process, GB", peak_gigabytes, most=2.0),
-    Target("peak memory from k = 2^16 to 2^20, MB more", memory_growth, most=BLOCK_MEGABYTES, form="{:.0f}"),
+    Target("peak memory from k = 2^16 to any larger, MB more", memory_growth, most=BLOCK_MEGABYTES, form="{:.0f}"),
     Target("cells missing in the paper's three tables", cells_missing, most=0, form="{:.0f}"),
     Target("speed-up k = 1 over k = 100 % at equal return", speed_up, least=SPEED_UP, form="{:,.0f}"),
 )

@@ -233,6 +233,7 @@ def test_with_k_as_large_as_the_set_the_best_of_all_actions_is_chosen(agent, act
         values = [value(agent.critic, obs[i], actions.embed(action)) for action in all_actions(actions)]
         assert choice.mean[i].item() == pytest.approx(np.mean(values), rel=1e-4, abs=1e-5)
     assert choice.k == actions.n
+    assert choice.is_nearest is None
 
 
 @pytest.mark.parametrize("at_once", [1, 20, 30])
@@ -255,3 +256,21 @@ def test_removed_actions_are_not_among_all_actions():
     best = agent.policy.choose(obs, proto, agent.critic).action
     table.remove(best.numpy())
     assert agent.policy.choose(obs, proto, agent.critic).action != best
+
+
+def test_the_candidates_of_one_state_come_in_parts_when_they_are_very_many(agent, obs, proto, monkeypatch):
+    agent.k = 100
+    whole = agent.policy.choose(obs, proto, agent.critic)
+    monkeypatch.setattr(policy, "CANDIDATES_AT_ONCE", 30)
+    parts = agent.policy.choose(obs, proto, agent.critic)
+    np.testing.assert_array_equal(parts.action, whole.action)
+    torch.testing.assert_close(parts.is_nearest, whole.is_nearest)
+    torch.testing.assert_close(parts.mean, whole.mean, rtol=1e-4, atol=1e-5)
+    assert parts.k == whole.k == 100
+
+
+@pytest.mark.parametrize("k", [2, 120])
+def test_a_batch_of_no_states(agent, k):
+    agent.k = k
+    choice = agent.policy.choose(torch.zeros(0, 3), torch.zeros(0, 3), agent.critic)
+    assert len(choice.action) == len(choice.value) == 0

@@ -107,6 +107,8 @@ def test_few_candidates_or_wide_vectors_are_scored_one_and_all(obs, monkeypatch)
     monkeypatch.setattr(screening, "StandIn", None)  # nobody needs it
     few = vectors[:, : screening.LEAST - 1]
     assert torch.equal(screened(agent.critic, features, few).place, exact(agent.critic, features, few).place)
+    one = vectors[:1]
+    assert torch.equal(screened(agent.critic, features[:1], one).place, exact(agent.critic, features[:1], one).place)
     monkeypatch.setattr(screening, "WIDEST", DIM - 1)
     assert torch.equal(screened(agent.critic, features, vectors).place, exact(agent.critic, features, vectors).place)
 
@@ -136,6 +138,7 @@ def test_a_favourite_is_scored_however_low_its_estimate(obs, monkeypatch):
 
 def test_favourites_won_more_than_once_of_late(monkeypatch):
     monkeypatch.setattr(screening, "REMEMBERED", 6)
+    monkeypatch.setattr(screening, "FAVOURED", 1.0)
     favourites = Favourites()
     assert favourites.among(torch.arange(4)) is None
     favourites.add(torch.tensor([3, 1, 3, 2]))
@@ -165,7 +168,7 @@ def test_favourites_are_kept_over_saving_and_loading(tmp_path):
     favourite = recent[-1:].expand(2)
     for policy in (agent.policy, loaded.policy):
         policy.favourites.add(favourite)
-        assert policy.favourites.among(favourite).all()
+        assert policy.favourites.among(favourite.repeat(20)).all()
 
 
 def test_an_agent_that_screens_learns_is_saved_and_says_so(tmp_path):
@@ -181,3 +184,26 @@ def test_an_agent_that_screens_learns_is_saved_and_says_so(tmp_path):
 def test_an_unknown_way_to_rerank_is_refused():
     with pytest.raises(ValueError, match="rerank='quick': give one of 'exact', 'screened'"):
         agent_with({}, rerank="quick")
+
+
+def test_favourites_are_at_most_a_share_of_the_candidates(monkeypatch):
+    monkeypatch.setattr(screening, "FAVOURED", 0.5)
+    favourites = Favourites()
+    favourites.add(torch.tensor([5, 5, 5, 1, 1, 1, 1, 2, 2]))
+    assert favourites.among(torch.tensor([[1, 2, 5, 6]])).tolist() == [
+        [True, False, True, False]
+    ]  # those that won most
+
+
+@torch.no_grad()
+def test_activations_that_work_in_place(obs):
+    agent = agent_with({"net_arch": [48, 40], "activation_fn": InPlace})
+    vectors, features = candidates(agent, obs), agent.critic.features(obs)
+    values = agent.critic(obs, vectors)[0]
+    estimates = StandIn(agent.critic.networks[0], agent.critic.scale, features, vectors)(vectors)
+    assert (estimates - values).std() < 0.3 * values.std()
+
+
+class InPlace(nn.LeakyReLU):
+    def __init__(self):
+        super().__init__(0.1, inplace=True)

@@ -108,7 +108,7 @@ class ActionProduct:
         self._check_ids_fit()
         checked = check_ids(ids, self._n)
         if len(self._sizes) == 1:
-            return checked[..., None]
+            return checked[..., None].copy()
         # Half the time of a stack of the columns.
         columns = np.array(np.unravel_index(checked.ravel(), self._sizes), np.int64)
         return columns.T.reshape(*checked.shape, len(self._sizes))

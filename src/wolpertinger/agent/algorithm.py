@@ -35,7 +35,8 @@ class Wolpertinger(ActionSetAlgorithm):
     :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`.
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param rerank: "exact" scores every candidate; "screened" only those that can still win after a cheaper look at all
-        of them: several times faster at many candidates, for all but the same choice (see docs/performance.md).
+        of them: faster at hundreds of candidates, for the same choice in all but a few of thousands of states; best
+        with actions that are ids (see docs/performance.md).
     :param exploration: noise on the proto-action and random actions; see `Exploration`.
     :param learning_rate: of the critic, and of the actor unless `actor_learning_rate` is given.
     :param final_learning_rate: what the learning rate goes to, linearly, over the training; the actor's in proportion.
@@ -281,12 +282,13 @@ class Wolpertinger(ActionSetAlgorithm):
         self.policy.set_training_mode(False)
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            choice = self.policy.choose(obs, proto := self.actor(obs), self.critic)
+            proto, features = self.actor(obs), self.critic.features(obs)
             candidates = self.policy.nearest(proto)
             vectors = self.policy.embed(candidates)
-            q = rank(self.critic, self.critic.features(obs), vectors)
+            best = self.policy.best(self.critic, features, candidates, vectors)
+            q = rank(self.critic, features, vectors)
         distances = (vectors - proto.unsqueeze(1)).norm(dim=-1)
-        parts = (proto, candidates, distances, q, choice.action)
+        parts = (proto, candidates, distances, q, candidates[torch.arange(len(proto)), best.place])
         arrays = (part.cpu().numpy() for part in parts)
         return Explanation(*(array if batched else array[0] for array in arrays))
 

@@ -125,7 +125,9 @@ def load(
     agent._setup_model()
     vars(agent).update(counters)
     with _readable("networks.safetensors"):
-        agent.policy.load_state_dict(safetensors.torch.load(files["networks.safetensors"]))
+        state = safetensors.torch.load(files["networks.safetensors"])
+        state.setdefault("favourites.recent", agent.policy.favourites.recent)  # files from before there were any
+        agent.policy.load_state_dict(state)
     with _readable("optimizers.safetensors"):
         _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files["optimizers.safetensors"]))
     if "replay_buffer.json" in files:

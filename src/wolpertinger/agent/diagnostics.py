@@ -21,6 +21,7 @@ class Diagnostics:
         self._sums: dict[str, Tensor] = {}
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._acting: list[tuple[Tensor, ...]] = []
+        self._nearest: list[Tensor] = []
 
     def add(self, **values: Tensor) -> None:
         self._add(1, values)
@@ -33,25 +34,27 @@ class Diagnostics:
     def add_choice(self, choice: Choice, unit: Tensor) -> None:
         """One acting step: the choice made, and the actor's output in [-1, 1] before noise."""
         # Tensors of one row cost what an operation costs, so a hundred steps are worked out at once: 3 times as fast.
-        self._acting.append((choice.value, choice.mean, choice.vector, choice.proto, choice.is_nearest, unit))
+        self._acting.append((choice.value, choice.mean, choice.vector, choice.proto, unit))
+        if choice.is_nearest is not None:
+            self._nearest.append(choice.is_nearest)
         if len(self._acting) == STEPS_AT_ONCE:
             self._add_acting()
 
     def _add_acting(self) -> None:
         if not self._acting:
             return
-        value, mean, vector, proto, is_nearest, unit = (
-            torch.stack(column) for column in zip(*self._acting, strict=True)
-        )
+        value, mean, vector, proto, unit = (torch.stack(column) for column in zip(*self._acting, strict=True))
         means = {
             "q_chosen": value.mean(),
             "q_candidates": mean.mean(),
             "proto_distance": (vector - proto).norm(dim=-1).mean(),
-            "reranked": (~is_nearest).float().mean(),
             "actor_saturation": (unit.abs() > SATURATED).float().mean(),
         }
         self._add(len(self._acting), {name: len(self._acting) * mean for name, mean in means.items()})
-        self._acting = []
+        if self._nearest:
+            share = 1 - torch.stack(self._nearest).float().mean()
+            self._add(len(self._nearest), {"reranked": len(self._nearest) * share})
+        self._acting, self._nearest = [], []
 
     def record(self, logger: Logger, clock: Clock, actions: ActionSet, k: int) -> None:
         """Write the means since the last call, the seconds spent in each part of the work, and the lookup's recall."""

@@ -1,6 +1,6 @@
 """Algorithm 1: the actor proposes, the lookup finds the k nearest actions, the critic picks the best of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -19,7 +19,6 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, can_list, list_actions
-from wolpertinger.actions.base import Actions
 from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.rerank import Best, exact
@@ -43,15 +42,16 @@ class Choice:
     """Its value (batch,)."""
     mean: Tensor
     """The candidates' mean value (batch,)."""
-    is_nearest: Tensor
-    """Whether it is the nearest candidate (batch,); never where all of A were candidates, which are not in order."""
+    is_nearest: Tensor | None
+    """Whether it is the nearest candidate (batch,); None where all of A were candidates, which come in no order."""
     k: int
     """Candidates per state."""
 
     def join(self, other: "Choice") -> "Choice":
         """One choice for the states of both."""
-        ours, theirs = vars(self), vars(other)
-        return Choice(**{name: torch.cat([ours[name], theirs[name]]) for name in ours if name != "k"}, k=self.k)
+        tensors = {name: ours for name, ours in vars(self).items() if isinstance(ours, Tensor)}
+        joined: dict[str, Any] = {name: torch.cat([ours, vars(other)[name]]) for name, ours in tensors.items()}
+        return replace(self, **joined)
 
     def or_better(self, other: "Choice") -> "Choice":
         """The better one in each state of two choices from different candidates."""
@@ -66,7 +66,7 @@ class Choice:
             vector=pick(self.vector, other.vector),
             value=pick(self.value, other.value),
             mean=(self.k * self.mean + other.k * other.mean) / k,
-            is_nearest=pick(self.is_nearest, other.is_nearest),
+            is_nearest=None if self.is_nearest is None else self.is_nearest & ~better,
             k=k,
         )
 
@@ -152,8 +152,9 @@ class WolpertingerPolicy(BasePolicy):
         """The best by `critic` of the k actions nearest to `proto` (Algorithm 1 after its first line)."""
         features = critic.features(obs)
         if self.k >= self.actions.n and can_list(self.actions):  # nothing to look up
-            blocks = list_actions(self.actions, max(1, CANDIDATES_AT_ONCE // len(proto)))
-            choice = reduce(Choice.or_better, (self._best_of(block, features, proto, critic) for block in blocks))
+            blocks = list_actions(self.actions, max(1, CANDIDATES_AT_ONCE // max(1, len(proto))))
+            shared = (torch.from_numpy(block).to(proto.device) for block in blocks)
+            choice = reduce(Choice.or_better, (self._best_of(block, features, proto, critic) for block in shared))
         else:
             states = max(1, CANDIDATES_AT_ONCE // self.k)  # the candidates of a whole batch may not fit
             parts = zip(torch.split(features, states), torch.split(proto, states), strict=True)
@@ -165,24 +166,24 @@ class WolpertingerPolicy(BasePolicy):
     def _best_nearest(self, features: Tensor, proto: Tensor, critic: Critic) -> Choice:
         with self.clock("lookup"):
             candidates = self.nearest(proto)  # (batch, k, ...)
-            vectors = self.embed(candidates)  # (batch, k, dim)
+        parts = torch.split(candidates, CANDIDATES_AT_ONCE, dim=1)  # one, unless k is huge
+        return reduce(Choice.or_better, (self._best_of(part, features, proto, critic) for part in parts))
+
+    def _best_of(self, candidates: Tensor, features: Tensor, proto: Tensor, critic: Critic) -> Choice:
+        """The best of each state's own candidates (batch, k, ...), or of those that all states share (k, ...)."""
+        with self.clock("lookup"):
+            vectors = self.embed(candidates)  # ([batch,] k, dim)
         with self.clock("rerank"):
-            best = self._best(critic, features, candidates, vectors)
+            best = self.best(critic, features, candidates, vectors)
+            k = vectors.shape[-2]
+            if vectors.dim() == 2:
+                return Choice(proto, candidates[best.place], vectors[best.place], best.value, best.mean, None, k)
             chosen = torch.arange(len(proto), device=proto.device), best.place
-            is_nearest, k = best.place == 0, candidates.shape[1]
+            is_nearest = best.place == 0
             return Choice(proto, candidates[chosen], vectors[chosen], best.value, best.mean, is_nearest, k)
 
-    def _best_of(self, block: Actions, features: Tensor, proto: Tensor, critic: Critic) -> Choice:
-        """The best of a block of actions, which all states share."""
-        with self.clock("lookup"):
-            candidates = torch.from_numpy(block).to(proto.device)  # (m, ...)
-            vectors = self.embed(candidates)  # (m, dim)
-        with self.clock("rerank"):
-            best = self._best(critic, features, candidates, vectors)
-            never = torch.zeros_like(best.place, dtype=torch.bool)
-            return Choice(proto, candidates[best.place], vectors[best.place], best.value, best.mean, never, len(block))
-
-    def _best(self, critic: Critic, features: Tensor, candidates: Tensor, vectors: Tensor) -> Best:
+    def best(self, critic: Critic, features: Tensor, candidates: Tensor, vectors: Tensor) -> Best:
+        """The best by `critic` of given candidates and their vectors, re-ranked as `rerank` says."""
         if self.rerank == "exact":
             return exact(critic, features, vectors)
         favourites = self.favourites.among(candidates) if candidates.dim() == vectors.dim() - 1 else None
@@ -205,7 +206,7 @@ class WolpertingerPolicy(BasePolicy):
 
 def _switch(module: nn.Module, mode: bool) -> None:
     """`module.train(mode)`, which is called twice a step, in a tenth of its time."""
-    if type(module).train is not nn.Module.train:  # it has a mind of its own
+    if type(module).train is not nn.Module.train or isinstance(module, torch.jit.ScriptModule):  # its own ways
         module.train(mode)
         return
     vars(module)["training"] = mode

@@ -16,6 +16,7 @@ from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
 # Candidates in a block. Of 64 x 656 with 400-300 units on two threads, blocks of 512, 1,024, 2,048 and 4,096 run at
 # 0.60, 0.71, 0.79 and 0.67 of the rate of a product of two large matrices, one block of all 41,984 at 0.30.
 BLOCK = 2048
+MANY = 512  # actions that all states share, from which on a state's turn of its own costs less than a repeated part
 FEW = 16  # candidates per state up to which slopes of the state's own cost more than they save
 
 
@@ -31,6 +32,7 @@ class Best:
     """The candidates' mean value (batch,); by screening, of their estimates."""
 
 
+@torch.no_grad()
 def exact(critic: Critic, features: Tensor, vectors: Tensor) -> Best:
     """The best of k actions per state (batch, k, dim), or of the same k for all (k, dim), by all their values."""
     values = rank(critic, features, vectors)
@@ -38,12 +40,15 @@ def exact(critic: Critic, features: Tensor, vectors: Tensor) -> Best:
     return Best(place, value, values.mean(dim=1))
 
 
+@torch.no_grad()
 def rank(critic: Critic, features: Tensor, vectors: Tensor) -> Tensor:
     """The least of the critics' values of k actions per state (batch, k, dim), or of the same for all (k, dim): (batch,
     k).
     """
     values = Values(critic, features)
-    return values(vectors) if vectors.dim() == 3 else values.of_shared(vectors)
+    if vectors.dim() == 2 and len(vectors) >= MANY:
+        return values.of_shared(vectors)
+    return values(vectors.expand(len(features), *vectors.shape[-2:]))
 
 
 class Values:

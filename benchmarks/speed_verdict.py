@@ -100,8 +100,8 @@ def vectors_floor() -> float | None:
 
 
 def screened_rerank() -> float | None:
-    found = row("rerank", set="recommender")
-    return None if found is None else ratio(1.0, found["cells"]["screened"]["times_exact"])
+    found = (row("rerank", set="recommender") or {}).get("cells", {}).get("screened")
+    return None if found is None else ratio(1.0, found["times_exact"])
 
 
 def vectors_share() -> float | None:

@@ -162,13 +162,25 @@ def test_favourites_are_kept_over_saving_and_loading(tmp_path):
     agent = agent_with({"net_arch": [48, 40]}, rerank="screened", learning_starts=5)
     agent.learn(20)
     agent.save(tmp_path / "agent.zip")
-    loaded = Wolpertinger.load(tmp_path / "agent.zip")
-    recent = agent.policy.favourites.recent
-    assert torch.equal(loaded.policy.favourites.recent, recent)
-    favourite = recent[-1:].expand(2)
-    for policy in (agent.policy, loaded.policy):
-        policy.favourites.add(favourite)
-        assert policy.favourites.among(favourite.repeat(20)).all()
+    favourites = Wolpertinger.load(tmp_path / "agent.zip").policy.favourites
+    assert torch.equal(favourites.recent, agent.policy.favourites.recent)
+    assert favourites.recent.ge(0).any()
+    first = favourites.among(torch.arange(len(VECTORS)))
+    favourites.load_state_dict({"recent": torch.full_like(favourites.recent, 7)})
+    assert first is None or first.sum() != 1
+    assert favourites.among(torch.arange(len(VECTORS))).nonzero().item() == 7
+
+
+def test_files_from_before_there_were_favourites_can_be_read(tmp_path, monkeypatch):
+    agent = agent_with({"net_arch": [48, 40]})
+    monkeypatch.setattr(type(agent.policy), "state_dict", lambda self: without_favourites(nn.Module.state_dict(self)))
+    agent.save(tmp_path / "agent.zip")
+    monkeypatch.undo()
+    assert Wolpertinger.load(tmp_path / "agent.zip").policy.favourites.recent.eq(-1).all()
+
+
+def without_favourites(state):
+    return {name: value for name, value in state.items() if not name.startswith("favourites")}
 
 
 def test_an_agent_that_screens_learns_is_saved_and_says_so(tmp_path):

@@ -17,7 +17,7 @@ from wolpertinger.experiments.run import make_agent, make_config, make_env
 K = 656
 STATES, AT_ONCE = 4_096, 64
 TRAIN_K = 131  # what the agents learn with: an update at 656 takes three times as long
-POINTS = (0, 200, 1_000, 3_000)  # updates after which the choices are compared
+POINTS = (0, 200, 600, 1_500)  # updates after which the choices are compared
 SETS: dict[str, dict[str, Any]] = {
     "Complete Journey": {"data": "complete-journey", "dim": 20},
     "generated": {"data": "generated", "dim": 20},

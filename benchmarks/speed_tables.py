@@ -63,7 +63,8 @@ def _steps_cells(task: str, k: int, contender: str) -> list[str]:
     compared[1] = number(1 / own)
     compared[3] = number(ratio(seconds(task, 1, "exact"), own))
     # The defaults are other networks, which the obvious implementation was not timed with.
-    times = "" if contender == "default" else number(ratio(seconds(task, k, "obvious"), own), "{:.2f}")
+    unfit = "does_not_fit" in (step_row(task, k) or {}).get("cells", {}).get("obvious", {})
+    times = "" if unfit or contender == "default" else number(ratio(seconds(task, k, "obvious"), own), "{:.2f}")
     parts = [milliseconds(found["parts"][name]) for name in PARTS]
     return [*compared, milliseconds(own), *parts, milliseconds(found["bound_seconds"]), times]
 

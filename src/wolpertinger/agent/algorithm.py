@@ -35,7 +35,7 @@ class Wolpertinger(ActionSetAlgorithm):
     :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`.
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param rerank: "exact" scores every candidate; "screened" only those that can still win after a cheaper look at all
-        of them: faster at hundreds of candidates, for the same choice in all but a few of thousands of states; best
+        of them: faster at hundreds of candidates, for the same choice in all but a few of a thousand states; best
         with actions that are ids (see docs/performance.md).
     :param exploration: noise on the proto-action and random actions; see `Exploration`.
     :param learning_rate: of the critic, and of the actor unless `actor_learning_rate` is given.

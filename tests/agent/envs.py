@@ -152,3 +152,15 @@ def best_of(critic, state, actions, candidates):
         if q > best_q:
             best, best_q = candidate, q
     return best, best_q
+
+
+CRITICS = {  # `policy_kwargs` of every kind of critic
+    "plain": {},
+    "layer norm": {"layer_norm": True},
+    "interaction": {"interaction": True},
+    "twins": {"n_critics": 2},
+    "tanh": {"activation_fn": torch.nn.Tanh},
+    "one layer": {"net_arch": [48]},
+    "three layers": {"net_arch": [48, 40, 32]},
+    "all": {"layer_norm": True, "interaction": True, "n_critics": 2},
+}

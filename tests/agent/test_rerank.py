@@ -3,32 +3,21 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import rerank
 from wolpertinger.agent.rerank import Values, exact, rank
 
-from .envs import TargetEnv, scramble_all, small_agent
+from .envs import CRITICS, TargetEnv, scramble_all, small_agent
 
-VARIANTS = {
-    "plain": {},
-    "layer norm": {"layer_norm": True},
-    "interaction": {"interaction": True},
-    "twins": {"n_critics": 2},
-    "tanh": {"activation_fn": nn.Tanh},
-    "one layer": {"net_arch": [16]},
-    "three layers": {"net_arch": [16, 8, 8]},
-    "all": {"layer_norm": True, "interaction": True, "n_critics": 3},
-}
 STATES, K = 5, 23
 VECTORS = np.random.default_rng(0).uniform([90, -3, 7], [300, -1, 7], size=(STATES, K, 3)).astype(np.float32)
 
 
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(params=CRITICS)
 def critic(request):
     env = TargetEnv(ActionTable(VECTORS.reshape(-1, 3)))
-    agent = small_agent(env, k=2, policy_kwargs={"net_arch": [16, 16], **VARIANTS[request.param]})
+    agent = small_agent(env, k=2, policy_kwargs={"net_arch": [16, 16], **CRITICS[request.param]})
     scramble_all(agent)
     return agent.critic
 

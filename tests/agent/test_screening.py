@@ -10,18 +10,8 @@ from wolpertinger.agent import screening
 from wolpertinger.agent.rerank import exact, rank
 from wolpertinger.agent.screening import Favourites, StandIn, screened
 
-from .envs import TargetEnv, scramble_all, small_agent
+from .envs import CRITICS, TargetEnv, scramble_all, small_agent
 
-VARIANTS = {
-    "plain": {},
-    "layer norm": {"layer_norm": True},
-    "interaction": {"interaction": True},
-    "twins": {"n_critics": 2},
-    "tanh": {"activation_fn": nn.Tanh},
-    "one layer": {"net_arch": [48]},
-    "three layers": {"net_arch": [48, 40, 32]},
-    "all": {"layer_norm": True, "interaction": True, "n_critics": 2},
-}
 STATES, K, DIM = 40, 400, 6
 VECTORS = np.random.default_rng(0).normal(size=(2_000, DIM)).astype(np.float32)
 
@@ -32,9 +22,9 @@ def agent_with(policy_kwargs, **kwargs):
     return agent
 
 
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(params=CRITICS)
 def agent(request):
-    return agent_with({"net_arch": [48, 40], **VARIANTS[request.param]})
+    return agent_with({"net_arch": [48, 40], **CRITICS[request.param]})
 
 
 @pytest.fixture

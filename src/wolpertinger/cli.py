@@ -112,6 +112,11 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
         "(0.7); an index is chosen and tuned to keep it (default: exact)",
     )
     agent.add_argument(
+        "--table",
+        action="store_true",
+        help="look actions up in a table of their vectors even where their set has a lookup of its own",
+    )
+    agent.add_argument(
         "--preset",
         default="default",
         choices=("default", "paper"),
@@ -123,6 +128,9 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
     )  # fmt: skip
     run = parser.add_argument_group("the run")
     run.add_argument("--steps", type=at_least(1), help=f"transitions (default: {task.steps:,})")
+    run.add_argument(
+        "--seconds", type=float, help="of training, after which it ends even if steps are left (default: no limit)"
+    )
     run.add_argument("--envs", type=at_least(1), help=f"environments stepped together (default: {task.n_envs})")
     run.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
     run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
@@ -168,6 +176,8 @@ def _train(options: argparse.Namespace) -> None:
         preset=options.preset,
         changes=changes,
         recall=options.recall,
+        table=options.table,
+        seconds=options.seconds,
     )
     if options.threads is not None:
         set_threads(options.threads)

@@ -2,9 +2,10 @@ import csv
 import json
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
-from wolpertinger import Wolpertinger
+from wolpertinger import ActionTable, Wolpertinger
 from wolpertinger.experiments import evaluate, make_config, train
 from wolpertinger.experiments.plot import read_curve
 from wolpertinger.experiments.presets import PAPER, TASKS
@@ -12,11 +13,11 @@ from wolpertinger.experiments.run import make_agent, make_env, read_config
 from wolpertinger.experiments.scores import puddle_scorer
 
 TINY = {"items": 49, "dim": 4}
+TINY_AGENT = {"learning_starts": 64, "batch_size": 16, "policy_kwargs": {"net_arch": [16, 16]}}
 
 
 def tiny(**changes):
-    settings = {"learning_starts": 64, "batch_size": 16, "policy_kwargs": {"net_arch": [16, 16]}}
-    return make_config("recommender", **{"env": TINY, "n_envs": 8, "steps": 800, "changes": settings, **changes})
+    return make_config("recommender", **{"env": TINY, "n_envs": 8, "steps": 800, "changes": TINY_AGENT, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -245,3 +246,32 @@ def test_a_recall_for_actions_that_need_no_index_is_refused(tmp_path):
     assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match="recall='quick': give a share of the true neighbours"):
         make_config("recommender", recall="quick")
+
+
+def test_a_run_that_is_limited_in_seconds_ends_early_with_its_schedules_at_their_end(tmp_path):
+    config = tiny(steps=10**9, seconds=0.5, changes={**TINY_AGENT, "final_learning_rate": 1e-5})
+    folder = train(config, tmp_path / "run", quiet=True)
+    result = json.loads((folder / "result.json").read_text())
+    curve = read_curve(folder)
+    assert result["stopped_by"] == "seconds"
+    assert result["steps"] == curve["steps"][-1] < 10**9
+    assert 2 <= len(curve["steps"]) <= TASKS["recommender"].evaluations + 1
+    assert curve["seconds"] == sorted(curve["seconds"])
+    agent = Wolpertinger.load(folder / "checkpoints" / "last.zip")
+    assert agent._current_progress_remaining < 0.1
+
+
+def test_actions_with_a_lookup_of_their_own_can_be_looked_up_in_a_table(tmp_path):
+    config = make_config("puddle-world", env={"plan": 4}, n_envs=2, steps=8, table=True, recall=0.9)
+    env = make_env(config)
+    agent = make_agent(config, env)
+    assert isinstance(agent.actions, ActionTable)
+    assert agent.actions.recall == 0.9
+    offered = env.get_attr("actions", indices=0)[0]
+    assert np.array_equal(agent.actions.vectors, offered.embed(np.arange(16)))
+
+
+def test_a_table_of_too_many_actions_is_refused():
+    config = make_config("puddle-world", env={"plan": 30}, n_envs=2, steps=8, table=True)
+    with pytest.raises(ValueError, match=r"table=True: .* too many actions for a table, 16,777,216 is the most"):
+        make_agent(config, make_env(config))

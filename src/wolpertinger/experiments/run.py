@@ -6,6 +6,7 @@ import platform
 import shutil
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -32,6 +33,8 @@ from wolpertinger.index.tune import check_recall
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
 RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json", "watch.mp4"}
+LARGEST_TABLE = 1 << 24  # actions, whose vectors are written down
+LEAST_TRAINING = 4  # seconds of training for one of evaluation, where a run is limited in seconds
 CURVE = ("steps", "seconds", "return", "share", "distinct")
 
 
@@ -50,6 +53,10 @@ class RunConfig:
     """The agent's settings, in full."""
     recall: float | str | None = None
     """Promised recall of the lookup; None looks up exactly."""
+    table: bool = False
+    """Look actions up in a table of their vectors, as the paper does, even where their set has a lookup of its own."""
+    seconds: float | None = None
+    """Training ends after so many, evaluations not counted, if it has not made its steps by then."""
 
 
 def make_config(
@@ -63,6 +70,8 @@ def make_config(
     preset: str = "default",
     changes: dict[str, Any] | None = None,
     recall: float | str | None = None,
+    table: bool = False,
+    seconds: float | None = None,
 ) -> RunConfig:
     """A task's settings with what the user changes: `env` its options, `changes` the agent's settings."""
     if task not in presets.TASKS:
@@ -73,6 +82,8 @@ def make_config(
     for name, value in (("steps", steps), ("n_envs", n_envs)):
         if value is not None and value < 1:
             raise ValueError(f"{name}={value}: give at least 1")
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds={seconds}: give more than 0")
     options = {name: option.default for name, option in chosen.env.items()} | (env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
@@ -86,6 +97,8 @@ def make_config(
         preset=preset,
         agent=_merge(presets.settings(task, preset), changes or {}),
         recall=recall if recall is None else check_recall(recall),
+        table=table,
+        seconds=seconds,
     )
 
 
@@ -118,17 +131,24 @@ def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolperti
     if not isinstance(spec, dict):
         raise ValueError(f"exploration={spec!r}: give its settings by name, as exploration.epsilon")
     exploration = Exploration(**spec)
-    actions = None if config.recall is None else _with_recall(offered_actions(env), config.recall)
+    actions = None if config.recall is None and not config.table else _make_table(offered_actions(env), config)
     return Wolpertinger(
         "MlpPolicy", env, actions, k=config.k, exploration=exploration, seed=config.seed, device=device, **settings
     )
 
 
-def _with_recall(actions: Any, recall: float | str) -> ActionTable:
-    """The environment's actions behind an index that keeps this recall."""
-    if not isinstance(actions, ActionTable):
-        raise ValueError(f"recall={recall!r}: {actions!r} needs no index, its lookup is exact; leave recall out")
-    return ActionTable(actions.vectors, recall=recall)
+def _make_table(actions: Any, config: RunConfig) -> ActionTable:
+    """The environment's actions as a table, behind an index if a recall is promised."""
+    if isinstance(actions, ActionTable):
+        return ActionTable(actions.vectors, recall=config.recall)
+    if not config.table:
+        raise ValueError(
+            f"recall={config.recall!r}: {actions!r} needs no index, its lookup is exact; leave recall out, "
+            "or ask for a table of its vectors too"
+        )
+    if actions.n > LARGEST_TABLE:
+        raise ValueError(f"table=True: {actions!r} has too many actions for a table, {LARGEST_TABLE:,} is the most")
+    return ActionTable(actions.embed(actions.members(0, actions.n)), recall=config.recall)
 
 
 def train(
@@ -157,6 +177,7 @@ def train(
         folder / "result.json",
         {
             "steps": agent.num_timesteps,
+            "stopped_by": "seconds" if agent.num_timesteps < config.steps else "steps",
             "seconds": seconds,
             "evaluating_seconds": curve.evaluating,
             "steps_per_second": agent.num_timesteps / seconds,
@@ -198,13 +219,19 @@ def read_config(folder: Path) -> RunConfig:
 
 
 class LearningCurve(BaseCallback):
-    """Scores the agent at even intervals, keeps the best checkpoint, and shows progress with the live return."""
+    """Scores the agent at even intervals, keeps the best checkpoint, and shows progress with the live return.
+
+    Where a run is limited in seconds it also ends the run, and the intervals are those of steps or of seconds,
+    whichever are shorter, but long enough to spend more time on training than on evaluation.
+    """
 
     def __init__(self, folder: Path, scorer: Scorer, config: RunConfig, quiet: bool) -> None:
         super().__init__()
         self.folder, self.scorer, self.steps = folder, scorer, config.steps
+        self.seconds = inf if config.seconds is None else config.seconds
         task = presets.TASKS[config.task]
         self.interval = max(config.steps // task.evaluations, task.episode_steps)  # a short run is not all evaluation
+        self.pause = self.seconds / task.evaluations
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         console = Console(quiet=quiet)
         self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=console)
@@ -216,19 +243,27 @@ class LearningCurve(BaseCallback):
         self.bar = self.progress.add_task("training", total=self.steps)
         self.progress.start()
         self.started = perf_counter()
-        self.next_evaluation = self.interval
+        self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
         self.best_return = float("-inf")
         with (self.folder / "curve.csv").open("w", newline="") as file:
             csv.writer(file).writerow(CURVE)
 
     def _on_step(self) -> bool:
-        if self.next_evaluation <= self.num_timesteps < self.steps:
-            self.next_evaluation += self.interval
+        trained = perf_counter() - self.started - self.evaluating
+        goes_on = self.num_timesteps < self.steps and trained < self.seconds
+        due = self.num_timesteps >= self.next_steps or trained >= self.next_seconds
+        if due and goes_on and trained >= self.earliest:
             self._evaluate()
+            self.next_steps = (self.num_timesteps // self.interval + 1) * self.interval
+            self.next_seconds = (trained // self.pause + 1) * self.pause
+        # Learning rate and noise fall until the steps that will be reached, which a limit in seconds may cut.
+        reached = int(min(self.steps, self.num_timesteps * self.seconds / trained))
+        self.model._total_timesteps = max(reached, self.num_timesteps)
         returns = [episode["r"] for episode in self.model.ep_info_buffer or ()]
         live = f"return {sum(returns) / len(returns):.2f}" if returns else "training"
-        self.progress.update(self.bar, completed=min(self.num_timesteps, self.steps), description=live)
-        return True
+        done = self.steps * self.num_timesteps / self.model._total_timesteps
+        self.progress.update(self.bar, completed=min(int(done), self.steps), description=live)
+        return trained < self.seconds
 
     def _on_training_end(self) -> None:
         self._evaluate()  # what is saved as the last checkpoint
@@ -246,7 +281,9 @@ class LearningCurve(BaseCallback):
             self.best, self.best_return = self.last, score.value
             self.model.save(self.folder / "checkpoints" / "best.zip")
         self._report(score, seconds)
-        self.evaluating += perf_counter() - start
+        spent = perf_counter() - start
+        self.evaluating += spent
+        self.earliest = seconds + LEAST_TRAINING * spent if self.seconds < inf else 0.0
 
     def _report(self, score: Score, seconds: float) -> None:
         self.logger.record("eval/return", score.value)

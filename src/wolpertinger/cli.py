@@ -15,9 +15,11 @@ from stable_baselines3.common.utils import get_device
 from wolpertinger.agent import CheckpointError
 from wolpertinger.cli_index import add_index
 from wolpertinger.cli_options import at_least, number, recall, with_example
+from wolpertinger.cli_paper import add_reproduce
 from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
 from wolpertinger.experiments.presets import TASKS, TaskPreset
 from wolpertinger.experiments.scores import share_of
+from wolpertinger.paper.sweep import SweepError
 from wolpertinger.threads import set_threads
 
 TRAIN_EXAMPLE = """example:
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
-    except (ValueError, TypeError, OSError, ImportError, CheckpointError, gym.error.Error) as error:
+    except (ValueError, TypeError, OSError, ImportError, CheckpointError, SweepError, gym.error.Error) as error:
         print(f"wolpertinger {options.command}: {error}", file=sys.stderr)
         return 2
     return 0
@@ -69,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluating.set_defaults(run=_evaluate)
     _add_watch(commands.add_parser("watch", help="film a run's agent at work", **with_example(WATCH_EXAMPLE)))
     add_index(commands)
+    add_reproduce(commands)
     return parser
 
 
@@ -223,8 +226,8 @@ def _score_table(found: Evaluation) -> Table:
         table.add_column(heading, justify="right")
     interval = f"{sampled.mean:.3f}" if sampled.half_width is None else f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
     table.add_row(f"agent ({found.checkpoint})", *_cells(score.value, score.best), interval, str(score.distinct))
-    if score.candidates is not None:
-        table.add_row("best of its candidates", *_cells(score.candidates, score.best))
+    if found.candidates is not None:
+        table.add_row("best of its candidates", *_cells(found.candidates, score.best))
     for name, value in reversed(found.baselines.items()):
         table.add_row(name, *_cells(value, score.best))
     return table

@@ -69,7 +69,7 @@ def test_the_exact_score_is_what_episodes_return(folder):
     found = evaluate(folder, episodes=3_000)
     assert found.exact
     assert abs(found.sampled.mean - found.score.value) < 2 * found.sampled.half_width
-    assert 0 < found.score.value < found.score.candidates <= found.score.best
+    assert 0 < found.score.value < found.candidates <= found.score.best
     assert found.sampled.steps_per_second > 0
     assert len(found.recommendations) == 5
 

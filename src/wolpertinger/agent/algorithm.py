@@ -285,10 +285,12 @@ class Wolpertinger(ActionSetAlgorithm):
             proto, features = self.actor(obs), self.critic.features(obs)
             candidates = self.policy.nearest(proto)
             vectors = self.policy.embed(candidates)
-            best = self.policy.best(self.critic, features, candidates, vectors)
             q = rank(self.critic, features, vectors)
+            place = q.argmax(dim=1)
+            if self.policy.rerank != "exact":  # what it picks may be another one
+                place = self.policy.best(self.critic, features, candidates, vectors).place
         distances = (vectors - proto.unsqueeze(1)).norm(dim=-1)
-        parts = (proto, candidates, distances, q, candidates[torch.arange(len(proto)), best.place])
+        parts = (proto, candidates, distances, q, candidates[torch.arange(len(proto)), place])
         arrays = (part.cpu().numpy() for part in parts)
         return Explanation(*(array if batched else array[0] for array in arrays))
 

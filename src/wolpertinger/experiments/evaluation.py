@@ -11,7 +11,7 @@ from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs.recommender import Task
 from wolpertinger.experiments.presets import TASKS
 from wolpertinger.experiments.run import RunConfig, make_env, read_config
-from wolpertinger.experiments.scores import SCORERS, SampledScore, Score, sampled_score
+from wolpertinger.experiments.scores import SCORERS, RecommenderScorer, SampledScore, Score, sampled_score
 
 EVALUATION_SEED = 10_000  # of the episodes' starts; those of the cart-pole are the reference controller's
 
@@ -37,6 +37,8 @@ class Evaluation:
     baselines: dict[str, float]
     exact: bool
     """Whether the score is free of chance; else it is what the episodes returned."""
+    candidates: float | None
+    """The return of the best candidate of each state by the true values, where those are known."""
     training_steps_per_second: float | None
     recommendations: list[Recommendation]
 
@@ -59,6 +61,7 @@ def evaluate(folder: Path, *, checkpoint: str = "best", episodes: int | None = N
         sampled=score.sampled or sampled_score(agent, env, env.num_envs),
         baselines=scorer.baselines,
         exact=scorer.exact,
+        candidates=scorer.score_candidates(agent) if isinstance(scorer, RecommenderScorer) else None,
         training_steps_per_second=json.loads(result.read_text())["steps_per_second"] if result.exists() else None,
         recommendations=_recommendations(agent, env, examples, config.seed) if config.task == "recommender" else [],
     )

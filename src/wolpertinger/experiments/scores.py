@@ -1,11 +1,12 @@
 """What a policy is worth: exactly where the environment can say, by episodes everywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.policies import BasePolicy
@@ -17,7 +18,8 @@ from wolpertinger.envs import UserModel
 from wolpertinger.envs.cartpole import reference_return
 from wolpertinger.envs.puddle_map import LONGEST_SEARCH
 
-EXPLAINED_AT_ONCE = 1 << 16  # states times k in one batch of predictions
+EXPLAINED_AT_ONCE = 1 << 16  # states times k
+STATES_AT_ONCE = 256  # in one prediction
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,6 @@ class Score:
     """How many different actions the policy takes: over all states where the score is exact, else in the episodes."""
     best: float | None = None
     """The optimum, or a reference that is close to it; None where nothing is known."""
-    candidates: float | None = None
-    """Return of the best candidate of each state by the true values: what a perfect critic would make of this actor."""
     sampled: "SampledScore | None" = None
     """The episodes that the score is of; None where it was computed."""
 
@@ -84,23 +84,27 @@ class RecommenderScorer:
         }
 
     def score(self, agent: Wolpertinger) -> Score:
+        parts = (agent.predict(agent.actions.embed(states))[0] for states in self._states(STATES_AT_ONCE))
+        policy = np.concatenate(list(parts))
+        value = float(self.model.evaluate(policy).mean())
+        return Score(value, distinct=len(np.unique(policy)), best=self.best)
+
+    def score_candidates(self, agent: Wolpertinger) -> float:
+        """The return of the best candidate of each state by the true values: what a perfect critic would make of this
+        actor.
+        """
         model = self.model
-        policy = np.empty(model.n, dtype=np.int64)
-        best_candidate = np.empty(model.n, dtype=np.int64)
-        gain = model.gain(model.optimum.values)
-        rows = max(1, EXPLAINED_AT_ONCE // agent.k)
-        for start in range(0, model.n, rows):
-            states = np.arange(start, min(start + rows, model.n))
-            why = agent.explain(agent.actions.embed(states))
-            policy[states] = why.chosen
-            worth = model.acceptance.at(states[:, None], why.actions) * gain[why.actions]  # (states, k)
-            best_candidate[states] = why.actions[np.arange(len(states)), worth.argmax(axis=1)]
-        return Score(
-            value=float(model.evaluate(policy).mean()),
-            distinct=len(np.unique(policy)),
-            best=model.optimum.value,
-            candidates=float(model.evaluate(best_candidate).mean()),
-        )
+        if agent.k >= model.n:
+            return model.optimum.value
+        policy, gain = [], model.gain(model.optimum.values)
+        for states in self._states(max(1, EXPLAINED_AT_ONCE // agent.k)):
+            found = agent.explain(agent.actions.embed(states)).actions
+            worth = model.acceptance.at(states[:, None], found) * gain[found]  # (states, k)
+            policy.append(found[np.arange(len(states)), worth.argmax(axis=1)])
+        return float(model.evaluate(np.concatenate(policy)).mean())
+
+    def _states(self, size: int) -> Iterator[npt.NDArray[np.int64]]:
+        return (np.arange(start, min(start + size, self.model.n)) for start in range(0, self.model.n, size))
 
 
 class EpisodeScorer:

@@ -1,0 +1,81 @@
+"""`wolpertinger reproduce`: the paper's figures, tables and claims."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from wolpertinger.cli_options import at_least, with_example
+from wolpertinger.paper.items import ITEMS, choose_items
+from wolpertinger.paper.plan import Scale
+from wolpertinger.paper.reproduce import make_scale, needed, report, reproduce, settle_scale
+from wolpertinger.paper.results import Results
+from wolpertinger.paper.sweep import expected_seconds
+
+EXAMPLE = """example:
+  wolpertinger reproduce --list
+  wolpertinger reproduce figure-6 lemma --quick --out results/quick
+  wolpertinger reproduce all --quick
+  wolpertinger reproduce all --seeds 5 --budget 600 --out results/mine
+  wolpertinger reproduce --report --out results"""
+RESULTS, QUICK_RESULTS = Path("results"), Path("results") / "quick"
+
+
+def add_reproduce(commands: Any) -> None:
+    """Add `reproduce`."""
+    parser = commands.add_parser(
+        "reproduce", help="the paper's figures, tables and claims, from runs to a report", **with_example(EXAMPLE)
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all (default), or some of --list")
+    parser.add_argument("--list", action="store_true", help="what there is, and which of its runs are done")
+    parser.add_argument("--quick", action="store_true", help="rough: two seeds of 12 seconds, all in half an hour")
+    parser.add_argument("--seeds", type=at_least(1), help="of every learning run (default: 3, or 5 where it is short)")
+    parser.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="of training, of every learning run (default: by its task)"
+    )
+    parser.add_argument("--jobs", type=at_least(1), help="learning runs side by side, one thread each (default: cores)")
+    parser.add_argument("--report", action="store_true", help="only write the report again, from the results there are")
+    parser.add_argument(
+        "--out", type=Path, help=f"folder of results (default: {RESULTS}, with --quick {QUICK_RESULTS})"
+    )
+    parser.set_defaults(run=_reproduce)
+
+
+def _reproduce(options: argparse.Namespace) -> None:
+    items = choose_items(options.names)
+    if options.budget is not None and not options.budget > 0:
+        raise ValueError(f"--budget {options.budget}: give more than 0 seconds")
+    folder = options.out or (QUICK_RESULTS if options.quick else RESULTS)
+    asked = options.quick or options.seeds is not None or options.budget is not None
+    scale = settle_scale(folder, make_scale(options.quick, options.seeds, options.budget) if asked else None)
+    console = Console()
+    if options.list:
+        console.print(_list(folder, scale))
+        return
+    if options.report:
+        if not (folder / "runs").exists():
+            raise FileNotFoundError(f"{folder} holds no results: reproduce something into it first")
+        page, document = report(folder, scale)
+    else:
+        jobs = options.jobs or os.cpu_count() or 1
+        reproduce(items, folder, scale, jobs, console)
+        page, document = folder / "report.html", folder / "report.md"
+    console.print(f"report: {page}, {document}", highlight=False, soft_wrap=True)
+
+
+def _list(folder: Path, scale: Scale) -> Table:
+    results = Results(folder)
+    table = Table(title=f"the paper's figures and tables; results in {folder}")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it shows")
+    for heading in ("runs", "done", "core hours left"):
+        table.add_column(heading, justify="right")
+    for name, item in ITEMS.items():
+        own = needed([item], scale)
+        left = [run for run in own if results.read(run) is None]
+        hours = sum(map(expected_seconds, left)) / 3600
+        table.add_row(name, item.title, str(len(own)), str(len(own) - len(left)), f"{hours:.1f}")
+    return table

@@ -1,0 +1,83 @@
+"""One run, from its settings to what its result file holds."""
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wolpertinger.experiments import evaluate, lemma, train
+from wolpertinger.experiments.evaluation import load_agent
+from wolpertinger.experiments.plot import read_curve
+from wolpertinger.experiments.presets import TASKS
+from wolpertinger.experiments.run import RunConfig
+from wolpertinger.paper import lemma_check, speed
+from wolpertinger.paper.plan import Run
+
+KEPT = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "stopped_by", "time", "baselines", "best", "last")
+STUDY_ENVS, STUDY_SEED = 64, 30_000
+PACKAGES = ("wolpertinger", "torch", "stable-baselines3", "gymnasium", "numpy", "faiss-cpu")
+
+
+def perform(run: Run, folder: Path) -> dict[str, Any]:
+    """Do a run; `folder` is where a learning one leaves its checkpoints and logs."""
+    measured = {"learning": _learn, "speed": _time, "lemma": _check}[run.variant.kind](run, folder)
+    return {**measured, "made": made()}
+
+
+def made() -> dict[str, Any]:
+    """When, with what and on what."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+        "machine": {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "cpu": _cpu()},
+    }
+
+
+def _learn(run: Run, folder: Path) -> dict[str, Any]:
+    config = run.config()
+    train(config, folder, quiet=True)
+    result = json.loads((folder / "result.json").read_text())
+    curve = read_curve(folder)
+    return {
+        **{name: result[name] for name in KEPT},
+        "curve": {name: curve[name] for name in ("steps", "seconds", "return", "share", "distinct") if name in curve},
+        "final": _final(config, folder, result),
+        **({"lemma": _study(config, folder)} if run.variant.studied else {}),
+    }
+
+
+def _final(config: RunConfig, folder: Path, result: dict[str, Any]) -> dict[str, Any]:
+    """What the best checkpoint is worth: exactly where the curve is exact, else in episodes that did not choose it."""
+    if config.task == "recommender":
+        return {name: result["best"][name] for name in ("return", "share", "distinct")}
+    found = evaluate(folder, checkpoint="best")
+    return {"return": found.score.value, "share": found.score.share, "distinct": found.score.distinct}
+
+
+def _study(config: RunConfig, folder: Path) -> dict[str, Any]:
+    """Lemma 1 beside the candidates of the best checkpoint, in states that it visits."""
+    agent, env = load_agent(folder, config, "best", STUDY_ENVS)
+    steps = TASKS[config.task].episode_steps
+    return asdict(lemma.study(agent, lemma.visited_observations(agent, env, steps=steps, seed=STUDY_SEED)))
+
+
+def _time(run: Run, _: Path) -> dict[str, Any]:
+    return speed.measure(run.config())
+
+
+def _check(run: Run, _: Path) -> dict[str, Any]:
+    return lemma_check.check(run.seed)
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

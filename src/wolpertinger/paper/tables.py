@@ -1,0 +1,94 @@
+"""The tables as rows of text: what the page and the document both show."""
+
+from wolpertinger.paper.claims import Claim
+from wolpertinger.paper.evidence import MISSING, Evidence, MissingError, percent, text
+from wolpertinger.paper.items import PRINTED, Figure, SpeedCells
+from wolpertinger.paper.plan import TABLES, speed_key
+from wolpertinger.paper.statistics import estimate
+
+Rows = list[list[str]]
+
+
+def speed_rows(item: SpeedCells, evidence: Evidence) -> Rows:
+    """Ours beside the paper's, in steps per second; the first row is the heading."""
+    table = TABLES[item.task]
+    scans = any(item.scan_key(k) for k in table.ks)
+    rows: Rows = [["k", *table.lookups, *(["a scan of all vectors"] if scans else [])]]
+    for k in table.ks:
+        ours = [_rate(evidence, speed_key(item.task, k, lookup)) for lookup in table.lookups]
+        cells = [
+            f"{rate} (paper: {PRINTED[item.task][k][how]:g})" for rate, how in zip(ours, table.lookups, strict=True)
+        ]
+        scan = item.scan_key(k)
+        rows.append([f"{k:,}", *cells, *([_rate(evidence, scan) if scan else "-"] if scans else [])])
+    return rows
+
+
+def ratio_rows(item: SpeedCells, evidence: Evidence) -> Rows:
+    """Each row's speed as a share of the first row's, ours beside the paper's: hardware drops out."""
+    table = TABLES[item.task]
+    first = table.ks[0]
+    rows: Rows = [["k", *table.lookups]]
+    for k in table.ks[1:]:
+        cells = []
+        for how in table.lookups:
+            paper = PRINTED[item.task][k][how] / PRINTED[item.task][first][how]
+            try:
+                ours = (
+                    evidence.rates(speed_key(item.task, k, how))[0]
+                    / evidence.rates(speed_key(item.task, first, how))[0]
+                )
+                cells.append(f"{ours:.2g} (paper: {paper:.2g})")
+            except MissingError:
+                cells.append(f"{MISSING} (paper: {paper:.2g})")
+        rows.append([f"{k:,}", *cells])
+    return rows
+
+
+def _rate(evidence: Evidence, key: str) -> str:
+    try:
+        rate = evidence.rates(key)[0]
+    except MissingError:
+        return MISSING
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def curve_rows(item: Figure, evidence: Evidence) -> Rows:
+    """What each curve of a figure came to."""
+    rows: Rows = [["curve", "share of the best known", "each seed", "steps", "seconds", "steps per second"]]
+    for panel in item.panels:
+        if panel.x == "seconds" and len(item.panels) > 1:
+            continue  # the same runs again
+        for label, key in panel.curves.items():
+            name = f"{panel.title}, {label}" if panel.title else label
+            try:
+                rows.append([name, *_came_to(evidence, key)])
+            except MissingError:
+                rows.append([name, *[MISSING] * 5])
+    return rows
+
+
+def _came_to(evidence: Evidence, key: str) -> list[str]:
+    found = evidence.results(key)
+    steps, seconds, rates = (
+        estimate([result[name] for result in found]).value for name in ("steps", "seconds", "steps_per_second")
+    )
+    shares = evidence.shares(key)
+    seeds = ", ".join(map(percent, shares))
+    return [text(estimate(shares), percent), seeds, f"{steps:,.0f}", f"{seconds:,.0f}", f"{rates:,.0f}"]
+
+
+def claim_rows(claims: tuple[Claim, ...], evidence: Evidence) -> Rows:
+    """Every claim with what was measured and its verdict."""
+    rows: Rows = [["claim", "holds if", "measured [95 %]", "verdict", "note"]]
+    for claim in claims:
+        found = claim.find(evidence)
+        rows.append([claim.text, claim.criterion, found.measured, found.verdict, found.note])
+    return rows
+
+
+def markdown(rows: Rows) -> str:
+    """A table of Markdown."""
+    heading, *others = rows
+    lines = [heading, ["---"] * len(heading), *others]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -8,7 +8,7 @@ RIVALS := $(VENV)/.rivals
 # Two processes with two OpenMP threads each on two cores wait on each other: single lookups get 25 times slower.
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo test test-slow check format bench clean
+.PHONY: demo test test-slow check format bench reproduce clean
 .DEFAULT_GOAL := demo
 
 # torch goes first and pinned: with none installed, the package's own range would pull the newest, gigabytes of CUDA.
@@ -45,6 +45,10 @@ $(RIVALS): $(READY)
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks.run
+
+# The report of the committed results, in seconds. Runs: make reproduce ARGS="figure-6 --quick", or ARGS=all.
+reproduce: $(READY)
+	$(BIN)/wolpertinger reproduce $(or $(ARGS),--report)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

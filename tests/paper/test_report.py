@@ -25,7 +25,9 @@ def test_a_tiny_version_of_every_item_leaves_nothing_missing(results):
     assert ">missing<" not in page.read_text()
     for item in ITEMS.values():
         assert item.title in document.read_text()
-    assert len(list((results.folder / "figures").glob("*.svg"))) == sum(hasattr(i, "panels") for i in ITEMS.values()) + 1
+    assert (
+        len(list((results.folder / "figures").glob("*.svg"))) == sum(hasattr(i, "panels") for i in ITEMS.values()) + 1
+    )
 
 
 def test_the_page_needs_nothing_but_itself(results):

@@ -95,12 +95,10 @@ def _page(evidence: Evidence, drawings: dict[str, str], results: Results, varian
 <p class="state">{escape(_state(results, variants))}</p>
 <nav>{contents}</nav>
 <section id="claims">
-<h2>What the paper says</h2>
-<p>{escape(_tally(CLAIMS, evidence))}.</p>
-{_claims(CLAIMS, evidence)}
-<h2>What we set out to reach</h2>
-<p>{escape(_tally(OURS, evidence))}.</p>
-{_claims(OURS, evidence)}
+<h2>What the paper says: {escape(_tally(CLAIMS, evidence))}</h2>
+{_summary(CLAIMS, evidence)}
+<h2>What we set out to reach: {escape(_tally(OURS, evidence))}</h2>
+{_summary(OURS, evidence)}
 </section>
 {sections}
 </main>
@@ -125,6 +123,18 @@ def _section(item: Item, evidence: Evidence, drawing: str | None) -> str:
 {tables}
 {_claims(own, evidence)}
 </section>"""
+
+
+def _summary(claims: tuple[Claim, ...], evidence: Evidence) -> str:
+    """One line for each claim, which leads to its figure or table."""
+    lines = []
+    for claim in claims:
+        verdict = claim.find(evidence).verdict
+        lines.append(
+            f'<li class="{verdict.replace(" ", "-")}"><span class="verdict">{verdict}</span> '
+            f'<a href="#{claim.item}">{escape(claim.text)}</a></li>'
+        )
+    return '<ul class="summary">' + "\n".join(lines) + "</ul>"
 
 
 def _claims(claims: tuple[Claim, ...], evidence: Evidence) -> str:

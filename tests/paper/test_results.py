@@ -1,0 +1,38 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.paper.tiny import tiny_variants
+from wolpertinger.paper.plan import Run
+from wolpertinger.paper.results import Results
+
+VARIANT = tiny_variants()["recommender-835/k-5-percent"]
+
+
+def test_a_result_is_only_that_of_its_own_settings(tmp_path):
+    results = Results(tmp_path)
+    assert results.of(VARIANT) == []
+    results.write(Run(VARIANT, 0), {"steps": 7})
+    assert [found["steps"] for found in results.of(VARIANT)] == [7]
+    for changed in (
+        replace(VARIANT, seconds=1.0),
+        replace(VARIANT, arguments={**VARIANT.arguments, "k": 3}),
+        replace(VARIANT, arguments={**VARIANT.arguments, "changes": {"tau": 0.5}}),
+    ):
+        assert results.of(changed) == []
+    assert results.read(Run(VARIANT, 1)) is None
+
+
+def test_a_file_that_is_no_result_is_named(tmp_path):
+    results = Results(tmp_path)
+    results.write(Run(VARIANT, 0), {})
+    path = results.path(Run(VARIANT, 0))
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(ValueError, match=r"seed-0.json is no result file .*: remove it"):
+        results.of(VARIANT)
+
+
+def test_nothing_but_the_result_is_left_after_writing(tmp_path):
+    results = Results(tmp_path)
+    results.write(Run(VARIANT, 0), {})
+    assert [path.name for path in (tmp_path / "runs").rglob("*") if path.is_file()] == ["seed-0.json"]

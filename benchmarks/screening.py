@@ -28,7 +28,7 @@ def measure(effort: Effort) -> dict[str, Any]:
     """Rows by set, networks and updates so far."""
     points = POINTS if effort.most_seconds == float("inf") else POINTS[:2]
     rows = [row for name in SETS for preset in ("paper", "default") for row in follow(name, preset, points)]
-    names = ("LEAST", "IN_ALL", "WIDEST", "SAMPLE", "KEPT", "FIRST", "MARGIN", "REMEMBERED", "WINS", "FAVOURED")
+    names = ("LEAST", "IN_ALL", "WIDEST", "SAMPLE", "KEPT", "FIRST", "MARGINS", "REMEMBERED", "WINS", "FAVOURED")
     return {"settings": {name.lower(): getattr(screening, name) for name in names}, "train_k": TRAIN_K, "rows": rows}
 
 

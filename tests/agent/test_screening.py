@@ -120,10 +120,18 @@ def test_a_favourite_is_scored_however_low_its_estimate(obs, monkeypatch):
     best = exact(agent.critic, features, vectors)
     blind = type("Blind", (StandIn,), {"__call__": lambda self, vectors: -StandIn.__call__(self, vectors)})
     monkeypatch.setattr(screening, "StandIn", blind)
-    monkeypatch.setattr(screening, "MARGIN", 0.0)
+    monkeypatch.setattr(screening, "MARGINS", (0.0,))
     assert (screened(agent.critic, features, vectors).place != best.place).any()
     favourites = torch.zeros(STATES, K, dtype=torch.bool).scatter_(1, best.place[:, None], True)
     assert torch.equal(screened(agent.critic, features, vectors, favourites).place, best.place)
+
+
+def test_errors_are_judged_by_those_that_are_known():
+    errors, known = torch.randn(5, 30), torch.rand(5, 30) < 0.5
+    mean, deviation = screening._moments(errors.where(known, -torch.inf), known)
+    each = [row[chosen] for row, chosen in zip(errors, known, strict=True)]
+    torch.testing.assert_close(mean, torch.stack([row.mean() for row in each]))
+    torch.testing.assert_close(deviation, torch.stack([row.std(correction=0) for row in each]))
 
 
 def test_favourites_won_more_than_once_of_late(monkeypatch):

@@ -179,12 +179,16 @@ class ActionProduct:
     def _nearest(self, queries: Reals, k: int) -> Actions:
         if k == 1:
             digits = self._nearest_one(queries)[:, None]
-            return digits @ self._place_values if self._has_ids else digits
+            if not self._has_ids:
+                return digits
+            return digits[..., 0] if len(self._factors) == 1 else digits @ self._place_values
         fold = Fold(*self._nearest_levels(queries, k), self._sizes, k)
         return fold.ids() if self._has_ids else fold.digits()
 
     def _nearest_one(self, queries: Reals) -> Digits:
         """Digits (batch, d) of the nearest action: of the nearest level of each factor by itself."""
+        if len(self._groups) == 1:  # all factors have the same levels, side by side
+            return self._factors[0].nearest_one(queries.reshape(-1, self._factors[0].width)).reshape(len(queries), -1)
         digits = np.empty((len(queries), len(self._factors)), np.int64)
         for factor, _, numbers, columns in self._groups:
             digit = factor.nearest_one(queries[:, columns].reshape(-1, factor.width))

@@ -23,6 +23,7 @@ from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.rerank import Best, exact
 from wolpertinger.agent.screening import Favourites, screened
+from wolpertinger.memory import keep_freed_memory
 
 CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors of 40 numbers
 RERANKERS = ("exact", "screened")
@@ -110,6 +111,7 @@ class WolpertingerPolicy(BasePolicy):
         self.rerank = rerank
         self.favourites = Favourites()
         self.clock = Clock()
+        keep_freed_memory()
         actor_arch, critic_arch = get_actor_critic_arch([256, 128] if net_arch is None else net_arch)
         if not (actor_arch and critic_arch):
             raise ValueError(
@@ -141,11 +143,11 @@ class WolpertingerPolicy(BasePolicy):
     def nearest(self, proto: Tensor) -> Tensor:
         """g_k: the k actions of A closest to each proto-action (batch, k, ...)."""
         k = min(self.k, self.actions.n)  # actions may have been removed since k was set
-        return torch.from_numpy(self.actions.nearest(proto.detach().cpu().numpy(), k)).to(proto.device)
+        return torch.from_numpy(self.actions.nearest(proto.numpy(force=True), k)).to(proto.device)
 
     def embed(self, actions: Tensor) -> Tensor:
         """The vectors of actions, as float tensors on the actions' device."""
-        return torch.from_numpy(self.actions.embed(actions.cpu().numpy())).to(actions.device, torch.float32)
+        return torch.from_numpy(self.actions.embed(actions.numpy(force=True))).to(actions.device, torch.float32)
 
     @torch.no_grad()
     def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
+from wolpertinger.threads import count_threads
 
-# Candidates in a block. Of 64 x 656 with 400-300 units on two threads, blocks of 512, 1,024, 2,048 and 4,096 run at
-# 0.60, 0.71, 0.79 and 0.67 of the rate of a product of two large matrices, one block of all 41,984 at 0.30.
-BLOCK = 2048
+# Candidates in a block, for each thread that works on it. Of 64 x 656 with 400-300 units on two threads, blocks of 512,
+# 1,024, 2,048 and 4,096 for both ran at 0.60, 0.71, 0.79 and 0.67 of the rate of a product of two large matrices, one
+# block of all 41,984 at 0.30.
+BLOCK = 1024
 MANY = 512  # actions that all states share, from which on a state's turn of its own costs less than a repeated part
 FEW = 16  # candidates per state up to which slopes of the state's own cost more than they save
 
@@ -61,7 +62,7 @@ class Values:
     def __call__(self, vectors: Tensor, states: Tensor | None = None) -> Tensor:
         """Values (n, m) of m actions (n, m, dim) in each state, or in each of `states` (n,), by number."""
         found = vectors.new_empty(vectors.shape[:2])
-        for rows, columns in blocks(found, BLOCK):
+        for rows, columns in blocks(found, BLOCK * count_threads()):
             chosen = rows if states is None else states[rows]
             found[rows, columns] = _least([each(chosen, vectors[rows, columns]) for each in self._networks])
         return found
@@ -83,6 +84,7 @@ class _Network:
     def __init__(self, network: QNetwork, scale: VectorScale, features: Tensor) -> None:
         self.network, self.scale = network, scale
         self.action_factor = network.action_factor
+        self.weight = network.action.weight.t().contiguous()  # a quarter off the time of the first layer
         self.state, self.factor = network.state_parts(features)  # (batch, width) each; None without interaction
 
     def __call__(self, states: slice | Tensor, vectors: Tensor) -> Tensor:
@@ -93,13 +95,12 @@ class _Network:
 
     def _first_layer(self, state: Tensor, factor: Tensor | None, inputs: Tensor) -> Tensor:
         """As in `QNetwork.forward`, (n, m, width) for inputs (n, m, dim)."""
-        weight = self.network.action.weight
         if factor is not None and inputs.shape[1] > FEW:
             offset, slope = self.network.affine(state, factor)
             return torch.baddbmm(offset.unsqueeze(1), inputs, slope.transpose(1, 2))  # one product instead of two
         if factor is None and len(inputs) == 1:
-            return torch.addmm(state[0], inputs[0], weight.t()).unsqueeze(0)  # one pass less
-        hidden = F.linear(inputs, weight).add_(state.unsqueeze(1))
+            return torch.addmm(state[0], inputs[0], self.weight).unsqueeze(0)  # one pass less
+        hidden = (inputs @ self.weight).add_(state.unsqueeze(1))
         if factor is not None and self.action_factor is not None:
             hidden.addcmul_(factor.unsqueeze(1), self.action_factor(inputs))
         return hidden

@@ -16,6 +16,7 @@ from wolpertinger.experiments.advise import (
     advise,
     candidates_to_study,
     check,
+    margin_of,
     recommend,
     score_at,
     training_times,
@@ -45,6 +46,12 @@ def rows(predicted, *, seconds=None, scores=None, measured=None):
 )
 def test_the_rule(values, seconds, advised):
     assert recommend(rows(values, seconds=seconds), values, 0.05 * values[-1]) == advised
+
+
+def test_a_gain_that_is_too_small_for_the_value_is_not_worth_any_candidate():
+    assert margin_of([100.0, 110.0, 120.0]) == pytest.approx(1.0)
+    assert margin_of([-100.0, -99.5, -99.1]) == pytest.approx(0.9)
+    assert recommend(rows(values := [1.0, 1.003, 1.004]), values, margin_of(values)) == 1
 
 
 def test_the_line_gives_what_was_not_timed_and_its_exceptions_what_was():
@@ -202,6 +209,7 @@ SENTENCES = [
     ({"critic_k": 5}, "gives k = 5, too"),
     ({"critic_k": 20}, "it values some far actions highly"),
     ({"k": 2, "critic_k": 2}, "by Lemma 1 50% of the gain lies beyond it"),
+    ({"k": 1, "margin": 10.0}, "by Lemma 1 all candidates together gain 10, less than 1% of the value"),
     ({"check": {"holds": True, "rank_correlation": 0.9}}, "the advice holds. The return rises"),
     ({"check": {"holds": False, "rank_correlation": -0.9}}, "the advice does not hold. The return falls"),
     ({"check": {"holds": True, "rank_correlation": 0.1}}, "neither rises nor falls clearly"),
@@ -214,6 +222,6 @@ SENTENCES = [
 def test_the_sentences_say_what_was_found(changes, expected):
     found = {"k": 5, "score": 1.0, "best_k": 1, "best_score": 1.0, "share": 1.0, "holds": True}
     chosen = [asdict(row) for row in rows([0.0, 5.0, 9.6, 9.9, 10.0])]
-    advice = {"k": 5, "critic_k": 5, "rows": chosen, "notes": [], **changes}
+    advice = {"k": 5, "critic_k": 5, "margin": 0.5, "rows": chosen, "notes": [], **changes}
     advice["check"] = {**found, "rank_correlation": 1.0, **changes.get("check", {})}
     assert expected in " ".join(sentences(advice))

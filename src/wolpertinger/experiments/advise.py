@@ -20,10 +20,11 @@ from wolpertinger.experiments.scores import SCORERS, Score, Scorer
 from wolpertinger.threads import count_threads, using_threads
 
 MARGIN = 0.05  # of the gain that the lemma predicts from k = 1 to the largest k: what one may miss of it
+WORTH = 0.01  # of the value at k = 1: with less to gain than that, candidates are not worth their time
 SLOWDOWN = 4  # times as long as at k = 1: what a training step may take
 SHARES = (0.05, 0.1)  # of A: the paper's
 VALUES = 2**22  # states times candidates, the most to look at
-SCORE_SECONDS = 60.0  # the most that the score at one k may take
+SCORE_SECONDS = 30.0  # the most that the score at one k may take
 STATES_SEED = 30_000  # other episodes than those of training, of choosing the best checkpoint and of the scores
 
 
@@ -86,7 +87,7 @@ class Advice:
     critic_k: int
     """... and by the same rule from the critic's own values."""
     margin: float
-    """What the rule leaves of the value at the largest k."""
+    """How far the advised k's value may be from that of the largest k."""
     check: Check | None
     rows: list[Row]
     baselines: dict[str, float]
@@ -123,7 +124,7 @@ def advise(
     if not result:
         notes.append("The run left no result.json (was it interrupted?): its steps per second are unknown.")
     rows = _rows(found, training_times(result, cost, found.k, agent.k, config.n_envs), scores)
-    margin = MARGIN * (found.predicted[-1] - found.predicted[0])
+    margin = margin_of(found.predicted)
     advice = Advice(
         task=config.task,
         env=config.env,
@@ -155,6 +156,12 @@ def candidates_to_study(n: int, own: int, states: int) -> tuple[int, list[int], 
     beyond = [name for name, k in wanted.items() if k > most]
     note = f"Of {n:,} actions, the {most:,} nearest to each proto-action were looked at"
     return most, [k for k in wanted.values() if k <= most], [f"{note}; beyond them: {', '.join(beyond) or 'nothing'}."]
+
+
+def margin_of(predicted: Sequence[float]) -> float:
+    """How far a value may be from the last one: MARGIN of the gain; all of it, where that is not WORTH having."""
+    gain = predicted[-1] - predicted[0]
+    return MARGIN * gain if gain > WORTH * abs(predicted[0]) else gain
 
 
 def recommend(rows: Sequence[Row], values: Sequence[float], margin: float) -> int:

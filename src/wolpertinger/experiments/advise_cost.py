@@ -12,7 +12,7 @@ import torch
 
 from wolpertinger.agent import Wolpertinger
 
-ROUNDS = 5  # of timing, every k in each of them: a slow moment of the machine then hits all alike
+ROUNDS = 9  # of timing, every k in each of them: a slow moment of the machine then hits all alike
 TIMED = 5  # k that are timed; the line knows the others
 SLOW = 0.25  # seconds of choosing in a step from which on a larger k is not timed any more
 

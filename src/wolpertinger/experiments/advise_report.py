@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from rich import box
 from rich.table import Table
 
-from wolpertinger.experiments.advise import MARGIN, SLOWDOWN
+from wolpertinger.experiments.advise import MARGIN, SLOWDOWN, WORTH
 
 CLEAR = 0.5  # rank correlation from which on an order is one
 
@@ -74,14 +74,17 @@ def sentences(advice: Mapping[str, Any]) -> list[str]:
 def _advice(advice: Mapping[str, Any]) -> str:
     rows = advice["rows"]
     ours = next(row for row in rows if row["k"] == advice["k"])
+    gain = rows[-1]["predicted"] - rows[0]["predicted"]
+    missing = rows[-1]["predicted"] - ours["predicted"]
     what = "choosing" if ours["steps_per_second"] is None else "a training step"
     takes = f"{what} takes {ours['seconds'] / rows[0]['seconds']:.1f} times as long as with k = 1"
-    gain = rows[-1]["predicted"] - rows[0]["predicted"]
-    missing = (rows[-1]["predicted"] - ours["predicted"]) / gain if gain > 0 else 0.0
-    if missing <= MARGIN:
+    if advice["margin"] >= gain:
+        why = f"by Lemma 1 all candidates together gain {gain:.3g}, less than {WORTH:.0%} of the value"
+    elif missing <= advice["margin"]:
         why = f"by Lemma 1 the smallest to leave at most {MARGIN:.0%} of what candidates can gain; {takes}"
     else:
-        why = f"{takes}, and over {SLOWDOWN} times with more; by Lemma 1 {missing:.0%} of the gain lies beyond it"
+        beyond = f"by Lemma 1 {missing / gain:.0%} of the gain lies beyond it"
+        why = f"{takes}, and over {SLOWDOWN} times with more; {beyond}"
     return f"Train with k = {ours['k']:,}: {why}."
 
 

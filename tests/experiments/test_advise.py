@@ -77,6 +77,7 @@ def test_the_check_counts_from_random_actions():
     assert (found.k, found.score, found.best_k, found.best_score) == (5, 28.0, 2, 30.0)
     assert found.share == pytest.approx(0.9)
     assert not found.holds
+    assert (found.holding, found.tried) == (1, 4)
     assert found.rank_correlation == pytest.approx(0.2)
 
 
@@ -84,6 +85,7 @@ def test_a_check_of_what_was_measured_only():
     found = check(10, rows([1.0, 2.0, 3.0, 4.0], scores=[20.0, 20.0, None, None]), random=30.0)
     assert found.k == 2
     assert found.share is found.holds is found.rank_correlation is None
+    assert (found.holding, found.tried) == (0, 2)
 
 
 def test_what_is_looked_at_in_sets_of_any_size():
@@ -210,8 +212,11 @@ SENTENCES = [
     ({"critic_k": 20}, "it values some far actions highly"),
     ({"k": 2, "critic_k": 2}, "by Lemma 1 50% of the gain lies beyond it"),
     ({"k": 1, "margin": 10.0}, "by Lemma 1 all candidates together gain 10, less than 1% of the value"),
-    ({"check": {"holds": True, "rank_correlation": 0.9}}, "the advice holds. The return rises"),
-    ({"check": {"holds": False, "rank_correlation": -0.9}}, "the advice does not hold. The return falls"),
+    (
+        {"check": {"holds": True, "rank_correlation": 0.9}},
+        "the advice holds. It would for 3 of the 5 k measured. The return rises",
+    ),
+    ({"check": {"holds": False, "rank_correlation": -0.9}}, "measured. The return falls"),
     ({"check": {"holds": True, "rank_correlation": 0.1}}, "neither rises nor falls clearly"),
     ({"check": {"holds": True, "rank_correlation": None}}, "the same at every k"),
     ({"check": {"share": None, "rank_correlation": None}}, "at no k is it better than random actions"),
@@ -220,7 +225,16 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("changes", "expected"), SENTENCES)
 def test_the_sentences_say_what_was_found(changes, expected):
-    found = {"k": 5, "score": 1.0, "best_k": 1, "best_score": 1.0, "share": 1.0, "holds": True}
+    found = {
+        "k": 5,
+        "score": 1.0,
+        "best_k": 1,
+        "best_score": 1.0,
+        "share": 1.0,
+        "holds": True,
+        "holding": 3,
+        "tried": 5,
+    }
     chosen = [asdict(row) for row in rows([0.0, 5.0, 9.6, 9.9, 10.0])]
     advice = {"k": 5, "critic_k": 5, "margin": 0.5, "rows": chosen, "notes": [], **changes}
     advice["check"] = {**found, "rank_correlation": 1.0, **changes.get("check", {})}

@@ -68,7 +68,10 @@ class Check:
     share: float | None
     """Of the best score, both counted from that of random actions; None where no k is better than those."""
     holds: bool | None
-    """Whether the share is no further from 1 than the margin."""
+    """Whether the share is at least 1 - MARGIN ..."""
+    holding: int
+    """... and for how many of the k measured it is: where for nearly all, the check says little."""
+    tried: int
     rank_correlation: float | None
     """Between predicted values and returns, over all k measured (Spearman); None where all returns are the same."""
 
@@ -207,7 +210,7 @@ def check(k: int, rows: Sequence[Row], random: float) -> Check:
     best_k = max(scores, key=lambda each: scores[each])
     k = max(each for each in scores if each <= k)
     best, ours = scores[best_k], scores[k]
-    share = (ours - random) / (best - random) if best > random else None
+    shares = {each: (score - random) / (best - random) for each, score in scores.items()} if best > random else {}
     predicted = [row.predicted for row in rows if row.score is not None]
     varied = len(set(scores.values())) > 1 and len(set(predicted)) > 1
     return Check(
@@ -215,8 +218,10 @@ def check(k: int, rows: Sequence[Row], random: float) -> Check:
         score=ours,
         best_k=best_k,
         best_score=best,
-        share=share,
-        holds=None if share is None else share >= 1 - MARGIN,
+        share=shares.get(k),
+        holds=shares[k] >= 1 - MARGIN if shares else None,
+        holding=sum(share >= 1 - MARGIN for share in shares.values()),
+        tried=len(scores),
         rank_correlation=float(spearmanr(predicted, list(scores.values())).statistic) if varied else None,
     )
 

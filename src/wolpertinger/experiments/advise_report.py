@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
 from rich import box
 from rich.table import Table
 
@@ -107,8 +108,10 @@ def _checked(check: Mapping[str, Any] | None) -> list[str]:
     if check["share"] is None:
         return [f"{found}; at no k is it better than random actions, and the advice means nothing."]
     verdict = "holds" if check["holds"] else "does not hold"
+    others = f"It would for {check['holding']} of the {check['tried']} k measured."
     share = f"{check['share']:.1%} of its best ({check['best_score']:.3f}, k = {check['best_k']:,})"
-    return [f"{found}, {share}, counted from random actions: the advice {verdict}. {_order(check['rank_correlation'])}"]
+    order = _order(check["rank_correlation"])
+    return [f"{found}, {share}, counted from random actions: the advice {verdict}. {others} {order}"]
 
 
 def _order(correlation: float | None) -> str:
@@ -145,11 +148,19 @@ def _draw_values(panel: Axes, advice: Mapping[str, Any]) -> list[Line2D]:
     scored = [row for row in rows if row["score"] is not None]
     if scored:
         twin = panel.twinx()
-        lines += twin.plot([row["k"] for row in scored], [row["score"] for row in scored], "C1o-", label="return")
+        lines += twin.plot(
+            [row["k"] for row in scored],
+            [row["score"] for row in scored],
+            "C1o-",
+            label="return (axis from random actions up)",
+        )
         bars = [(row["k"], row["score"], row["half_width"]) for row in scored if row["half_width"] is not None]
         for k, score, half_width in bars:
             twin.errorbar(k, score, half_width, color="C1", capsize=2)
         twin.set_ylabel("return of the agent at this k", color="C1")
+        low, high = advice["baselines"]["random"], advice["check"]["best_score"]
+        if high > low:  # from random actions up, or small differences look large
+            twin.set_ylim(min(low, *(row["score"] for row in scored)), high + (high - low) / 10)
     return lines
 
 
@@ -159,5 +170,7 @@ def _draw_cost(panel: Axes, advice: Mapping[str, Any]) -> list[Line2D]:
     cost = [row["steps_per_second"] if known else row["seconds"] for row in rows]
     what = "training steps per second" if known else "seconds of choosing"
     panel.set_yscale("log")
+    panel.yaxis.set_major_formatter("{x:,g}")
+    panel.yaxis.set_minor_formatter(NullFormatter())
     panel.set_ylabel(what)
     return panel.plot([row["k"] for row in rows], cost, "C2.-", label=what)

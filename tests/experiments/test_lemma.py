@@ -207,6 +207,17 @@ def test_a_study_measures_what_a_loop_finds(agent):
     assert agent.k == 3
 
 
+def test_removed_actions_are_no_candidates():
+    actions = SETS["ids behind an index"]()
+    actions.remove(range(0, 60, 2))
+    agent = Wolpertinger("MlpPolicy", Still(actions.space), actions, k=3, seed=0, policy_kwargs={"net_arch": [8]})
+    obs = np.zeros((1, 3), np.float32)
+    values, _ = candidate_values(agent, obs, 30)
+    vectors = torch.as_tensor(actions.vectors[1::2])
+    left = agent.critic(torch.as_tensor(obs).expand(30, 3), vectors)[0]
+    np.testing.assert_allclose(np.sort(values[0]), np.sort(left.detach().numpy()), atol=1e-5)
+
+
 def test_a_study_is_json(agent):
     observations = np.zeros((4, 3), np.float32)
     found = asdict(study(agent, observations, most=20, ks=[7]))

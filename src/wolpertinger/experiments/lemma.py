@@ -5,7 +5,7 @@ In the lemma, each of the k nearest actions is bad, worth q - c, with probabilit
 the lemma then predicts of the best of them stands beside what the critic says itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,21 +227,25 @@ def candidate_values(agent: Wolpertinger, observations: npt.ArrayLike, k: int) -
     """
     agent.policy.set_training_mode(False)
     obs, _ = agent.policy.obs_to_tensor(np.asarray(observations))
+    nearest = _true_neighbours(agent.actions)
     values, proto_values = [], []
     for part in torch.split(obs, max(1, CANDIDATES_AT_ONCE // k)):  # type: ignore[arg-type]
         proto, features = agent.actor(part), agent.critic.features(part)
-        actions = torch.from_numpy(_nearest(agent.actions, proto.cpu().numpy(), k)).to(proto.device)
+        actions = torch.from_numpy(nearest(proto.cpu().numpy(), k)).to(proto.device)
         values.append(rank(agent.critic, features, agent.policy.embed(actions)))
         proto_values.append(rank(agent.critic, features, proto.unsqueeze(1)).squeeze(1))
     return torch.cat(values).double().cpu().numpy(), torch.cat(proto_values).double().cpu().numpy()
 
 
-def _nearest(actions: ActionSet, protos: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
-    """The true neighbours: an index that keeps a recall would tune itself for this k, for a minute, and miss some."""
-    if isinstance(actions, ActionTable) and actions.index != "exact":
-        ids = actions.ids
-        return ids[ActionTable(actions.vectors[ids]).nearest(protos, k)]
-    return actions.nearest(protos, k)
+def _true_neighbours(actions: ActionSet) -> Callable[[npt.ArrayLike, int], npt.NDArray[np.int64]]:
+    """An exact lookup: an index that keeps a recall would tune itself for every new k, and miss some neighbours."""
+    if not isinstance(actions, ActionTable) or actions.index == "exact":
+        return actions.nearest
+    if actions.n == len(actions.vectors):
+        return ActionTable(actions.vectors).nearest
+    ids = actions.ids  # some were removed
+    left = ActionTable(actions.vectors[ids])
+    return lambda protos, k: ids[left.nearest(protos, k)]
 
 
 def visited_observations(

@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from rich import box
 from rich.table import Table
 
@@ -132,7 +132,7 @@ def plot_advice(folder: Path) -> Path:
     upper.set_title(f"{advice['task']}, {advice['actions']:,} actions: k = {advice['k']:,} advised", fontsize=10)
     lower.set(xscale="log", xlabel="k")
     lower.xaxis.set_major_formatter("{x:,.0f}")
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
     path = folder / "advise.png"
     figure.savefig(path, dpi=120)
     plt.close(figure)
@@ -170,6 +170,7 @@ def _draw_cost(panel: Axes, advice: Mapping[str, Any]) -> list[Line2D]:
     cost = [row["steps_per_second"] if known else row["seconds"] for row in rows]
     what = "training steps per second" if known else "seconds of choosing"
     panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panel.yaxis.set_major_formatter("{x:,g}")
     panel.yaxis.set_minor_formatter(NullFormatter())
     panel.set_ylabel(what)

@@ -127,25 +127,25 @@ def advise(
     if not result:
         notes.append("The run left no result.json (was it interrupted?): its steps per second are unknown.")
     rows = _rows(found, training_times(result, cost, found.k, agent.k, config.n_envs), scores)
-    margin = margin_of(found.predicted)
-    advice = Advice(
-        task=config.task,
-        env=config.env,
-        checkpoint=checkpoint,
-        actions=agent.actions.n,
-        trained_k=agent.k,
-        k=(k := recommend(rows, [row.predicted for row in rows], margin)),
-        critic_k=recommend(rows, [row.measured for row in rows], margin),
-        margin=margin,
-        check=check(k, rows, scorer.baselines["random"]) if scorer else None,
-        rows=rows,
-        baselines=scorer.baselines if scorer else {},
-        study=found,
-        cost=cost,
-        notes=notes,
-    )
+    about = {"task": config.task, "env": config.env, "checkpoint": checkpoint, "actions": agent.actions.n}
+    baselines = scorer.baselines if scorer else {}
+    advice = _conclude(rows, baselines, **about, trained_k=agent.k, study=found, cost=cost, notes=notes)
     (folder / "advise.json").write_text(json.dumps(asdict(advice), indent=1) + "\n")
     return advice
+
+
+def _conclude(rows: list[Row], baselines: dict[str, float], **found: Any) -> Advice:
+    margin = margin_of([row.predicted for row in rows])
+    k = recommend(rows, [row.predicted for row in rows], margin)
+    return Advice(
+        k=k,
+        critic_k=recommend(rows, [row.measured for row in rows], margin),
+        margin=margin,
+        check=check(k, rows, baselines["random"]) if baselines else None,
+        rows=rows,
+        baselines=baselines,
+        **found,
+    )
 
 
 def candidates_to_study(n: int, own: int, states: int) -> tuple[int, list[int], list[str]]:

@@ -160,7 +160,8 @@ def _draw_values(panel: Axes, advice: Mapping[str, Any]) -> list[Line2D]:
         twin.set_ylabel("return of the agent at this k", color="C1")
         low, high = advice["baselines"]["random"], advice["check"]["best_score"]
         if high > low:  # from random actions up, or small differences look large
-            twin.set_ylim(min(low, *(row["score"] for row in scored)), high + (high - low) / 10)
+            top = max(score + half_width for _, score, half_width in bars) if bars else high
+            twin.set_ylim(min(low, *(row["score"] for row in scored)), top + (high - low) / 10)
     return lines
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import learning, lookup, lookup_growth, speed_tables
+from benchmarks import advice, learning, lookup, lookup_growth, speed_tables
 from benchmarks.measure import RESULTS
 from wolpertinger.experiments.lookup_report import markdown
 
@@ -83,6 +83,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/lookup.md", "growth"): growth_table,
     ("docs/lookup.md", "batches"): batch_table,
     **speed_tables.TABLES,
+    **advice.TABLES,
 }
 
 

@@ -5,7 +5,7 @@ In the lemma, each of the k nearest actions is bad, worth q - c, with probabilit
 the lemma then predicts of the best of them stands beside what the critic says itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +33,8 @@ def expected_best(k: npt.ArrayLike, q: float, p: float, b: float, c: float) -> A
         raise ValueError(f"k={k.min():g}: give at least 1")
     if p == 1:  # every action is bad
         return q - c + 0 * k[()]
-    # 1 - p**(k + 1), without losing its digits where p is close to 1.
-    log_p = np.log1p(-(1 - p)) if p > 0 else -np.inf
-    some_good = -np.expm1((k + 1) * log_p)
+    log_p = np.log(p) if p > 0 else -np.inf
+    some_good = -np.expm1((k + 1) * log_p)  # 1 - p**(k + 1), with all its digits where p is close to 1
     return (q + b - np.exp(k * log_p) * (c - b) - 2 * b / (k + 1) * some_good / (1 - p))[()]
 
 
@@ -133,10 +132,11 @@ def _constants_and_lines(values: Reals) -> tuple[Reals, Reals, Reals, Reals]:
     )
 
 
-def ladder(most: int) -> list[int]:
-    """1, 2, 5, 10, 20, 50, ... and `most` itself."""
+def ladder(most: int, also: Sequence[int] = ()) -> list[int]:
+    """1, 2, 5, 10, 20, 50, ... up to `most`, and those of `also`, in place of what is within a tenth of them."""
+    kept = {1, most, *also}
     steps = (digit * 10**power for power in range(len(str(most))) for digit in (1, 2, 5))
-    return [k for k in steps if k < most] + [most]
+    return sorted(kept | {k for k in steps if k < most and all(abs(k - other) > other / 10 for other in kept)})
 
 
 @dataclass(frozen=True)
@@ -173,14 +173,14 @@ class Study:
 def study(agent: Wolpertinger, observations: npt.ArrayLike, most: int = MOST, *, ks: Sequence[int] = ()) -> Study:
     """Lemma 1 fitted to the critic's values of the `most` actions nearest to the proto-action of each observation.
 
-    :param ks: what to put beside the usual 1, 2, 5, 10, ..., none above `most`.
+    :param ks: to be among the k studied, besides the usual 1, 2, 5, 10, ...; none above `most`.
     """
     observations, most = np.asarray(observations), min(most, agent.actions.n)
     if most < 2:
         raise ValueError(f"most={most} of {agent.actions.n} actions: the lemma needs at least 2 to choose from")
     values, proto_values = candidate_values(agent, observations, most)
     best_first = -np.sort(-values.T, axis=0)
-    ks = sorted({*ladder(most), *ks})
+    ks = ladder(most, ks)
     found = fit_pooled(values)
     predicted = found.expected_best(ks)
     measured = np.maximum.accumulate(values, axis=1).mean(axis=0)[np.asarray(ks) - 1]
@@ -211,7 +211,7 @@ def fit_pooled(values: Reals) -> Fit:
 
 
 def best_of_random(best_first: Reals, k: int) -> float:
-    """The mean over states of the best of k of a state's values, over all ways to draw them: (K, states), best first."""
+    """The mean over states of the best of k of a state's values (K, states), best first, over all ways to draw them."""
     n = len(best_first)
     place = np.arange(n, k, -1)
     # The i-th smallest is the best of the k with probability C(i - 1, k - 1) / C(n, k): k / n for the largest, and
@@ -227,21 +227,25 @@ def candidate_values(agent: Wolpertinger, observations: npt.ArrayLike, k: int) -
     """
     agent.policy.set_training_mode(False)
     obs, _ = agent.policy.obs_to_tensor(np.asarray(observations))
+    nearest = _true_neighbours(agent.actions)
     values, proto_values = [], []
     for part in torch.split(obs, max(1, CANDIDATES_AT_ONCE // k)):  # type: ignore[arg-type]
         proto, features = agent.actor(part), agent.critic.features(part)
-        actions = torch.from_numpy(_nearest(agent.actions, proto.cpu().numpy(), k)).to(proto.device)
+        actions = torch.from_numpy(nearest(proto.cpu().numpy(), k)).to(proto.device)
         values.append(rank(agent.critic, features, agent.policy.embed(actions)))
         proto_values.append(rank(agent.critic, features, proto.unsqueeze(1)).squeeze(1))
     return torch.cat(values).double().cpu().numpy(), torch.cat(proto_values).double().cpu().numpy()
 
 
-def _nearest(actions: ActionSet, protos: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
-    """The true neighbours: an index that keeps a recall would tune itself for this k, for a minute, and miss some."""
-    if isinstance(actions, ActionTable) and actions.index != "exact":
-        ids = actions.ids
-        return ids[ActionTable(actions.vectors[ids]).nearest(protos, k)]
-    return actions.nearest(protos, k)
+def _true_neighbours(actions: ActionSet) -> Callable[[npt.ArrayLike, int], npt.NDArray[np.int64]]:
+    """An exact lookup: an index that keeps a recall would tune itself for every new k, and miss some neighbours."""
+    if not isinstance(actions, ActionTable) or actions.index == "exact":
+        return actions.nearest
+    if actions.n == len(actions.vectors):
+        return ActionTable(actions.vectors).nearest
+    ids = actions.ids  # some were removed
+    left = ActionTable(actions.vectors[ids])
+    return lambda protos, k: ids[left.nearest(protos, k)]
 
 
 def visited_observations(

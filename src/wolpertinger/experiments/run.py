@@ -33,6 +33,7 @@ from wolpertinger.index.tune import check_recall
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
 RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json", "watch.mp4"}
+RUN_FILES |= {"advise.json", "advise.png"}
 LARGEST_TABLE = 1 << 24  # actions, whose vectors are written down
 LEAST_TRAINING = 4  # seconds of training for one of evaluation, where a run is limited in seconds
 CURVE = ("steps", "seconds", "return", "share", "distinct")

@@ -126,7 +126,7 @@ def _puddle_world() -> Iterator[Variant]:
 
 def _cart_pole() -> Iterator[Variant]:
     task: dict[str, Any] = {"task": "cart-pole", "env": {"levels": 1_000_000}}
-    effort: dict[str, Any] = {"seeds": 3, "seconds": 480.0}
+    effort: dict[str, Any] = {"seeds": 3, "seconds": 400.0}
     for k in (1, 5_000):
         yield Variant(f"cart-pole/{share_name(k)}", "learning", {**task, "k": k}, **effort)
     for lookup in LOOKUPS[1:]:

@@ -77,6 +77,15 @@ def lemma(found: Evidence) -> Finding:
     return cell(worst, lambda value: f"at most {value:.1f} standard errors apart, {len(rows)} settings", most=4.5)
 
 
+def lemma_predicts(found: Evidence) -> Finding:
+    """The largest error of the prediction, as a share of what the critic gains from k = 1 to the largest k."""
+    errors = [result["lemma"]["relative_error"] for result in found.results(f"{SMALL}/k-5-percent")]
+    note = "a trained actor's nearest action is nearly the best already; in the lemma distance plays no role"
+    if any(error is None for error in errors):
+        return Finding("candidates gain nothing", OPEN, note)
+    return compare(errors, of=lambda only: only, unit=times, most=0.1, note=note)
+
+
 def diminishing(found: Evidence) -> Finding:
     first, middle, last = (found.shares(f"{SMALL}/k-{k}") for k in ("1", "5-percent", "100-percent"))
     return compare(first, middle, last, of=lambda a, b, c: (b - a) - (c - b), unit=points, least=0.0)

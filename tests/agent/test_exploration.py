@@ -16,10 +16,6 @@ def explorer(n=10, seed=0, **kwargs):
     return Explorer(Exploration(**kwargs), spaces.Discrete(n), seed)
 
 
-def nothing_offered(places):
-    raise AssertionError("guided actions were asked for")
-
-
 def test_noise_is_on_the_proto_action_before_the_lookup():
     env = TargetEnv(length=5)
     agent = small_agent(env, k=1, learning_starts=0, exploration=Exploration(sigma=0.5), gradient_steps=0)
@@ -115,12 +111,18 @@ def test_a_schedule_follows_the_training():
 
 def test_random_actions_come_with_chance_epsilon():
     process = explorer(n=1_000_000, epsilon=0.3)
-    kept = np.full(4_000, -1)
-    replaced = process.replace(kept, 0.3, nothing_offered) != -1
-    assert replaced.mean() == pytest.approx(0.3, abs=0.03)
-    assert (kept == -1).all()  # the caller's array is as it was
-    assert (process.replace(kept, 0.0, nothing_offered) == -1).all()
-    assert (process.replace(kept, 1.0, nothing_offered) != -1).all()
+    assert process.at_random(4_000, 0.3).mean() == pytest.approx(0.3, abs=0.03)
+    assert not process.at_random(4_000, 0.0).any()
+    assert process.at_random(4_000, 1.0).all()
+
+
+def test_no_candidates_are_looked_for_where_the_action_is_random():
+    vec_env = make_vec_env(lambda: TargetEnv(length=5), n_envs=50)
+    agent = small_agent(vec_env, learning_starts=0, exploration=Exploration(sigma=0.1, epsilon=0.4), gradient_steps=0)
+    looked, choose = [], agent.policy.choose
+    agent.policy.choose = lambda obs, *args: (looked.append(len(obs)), choose(obs, *args))[1]
+    agent.learn(2_000)
+    assert sum(looked) / 2_000 == pytest.approx(0.6, abs=0.05)
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(6), spaces.MultiDiscrete([2, 3])])
@@ -164,7 +166,7 @@ def test_guided_digits_of_a_product():
 
 def test_a_state_that_offers_nothing_gets_any_action():
     process = explorer(epsilon=1.0, guided=1.0)
-    drawn = process.replace(np.full(500, -1), 1.0, lambda places: [[] for _ in places])
+    drawn = process.draw(np.arange(500), lambda places: [[] for _ in places])
     assert set(drawn) == set(range(10))
 
 
@@ -219,7 +221,7 @@ def test_guided_actions_that_were_removed_are_not_taken():
     actions = ActionTable(np.eye(6))
     actions.remove([0, 1, 2])
     guided = Explorer(Exploration(epsilon=1.0, guided=1.0), actions, seed=0)
-    taken = guided.replace(np.full(200, 5), 1.0, lambda places: [np.array([0, 1, 4])] * len(places))
+    taken = guided.draw(np.arange(200), lambda places: [np.array([0, 1, 4])] * len(places))
     assert set(taken) == {4}
-    taken = guided.replace(np.full(200, 5), 1.0, lambda places: [np.array([0, 1])] * len(places))
+    taken = guided.draw(np.arange(200), lambda places: [np.array([0, 1])] * len(places))
     assert set(taken) == {3, 4, 5}  # nothing of the subset is there: one of all

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, PyTorchObs, Schedule
 from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, resolve_k
@@ -187,9 +187,15 @@ class Wolpertinger(ActionSetAlgorithm):
         discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
         executed = self.policy.embed(batch.actions.reshape(len(rewards), *(self.action_space.shape or ())))
 
-        # Line 13: the target action comes from the full policy, with target actor and target critic.
-        choice = self.policy.choose(next_obs, self.actor_target(next_obs), self.critic_target)
-        target = rewards + going_on * discount * choice.value  # (batch,)
+        # Line 13: the target action comes from the full policy, with target actor and target critic. Where an episode
+        # is over nothing follows, and no candidates are looked for.
+        on = going_on.nonzero().squeeze(1)
+        following = _rows(next_obs, on)
+        choice = self.policy.choose(following, self.actor_target(following), self.critic_target) if len(on) else None
+        target = rewards
+        if choice is not None:
+            worth = choice.value * (discount if isinstance(discount, float) else discount[on])
+            target = rewards.index_add(0, on, worth)  # (batch,)
 
         # Line 14: the critic learns the value of the action that was executed.
         q = self.critic(obs, executed)  # (critics, batch)
@@ -202,8 +208,8 @@ class Wolpertinger(ActionSetAlgorithm):
         if self.gradient_at == "action":
             proto = proto + (self.policy.choose(obs, proto, self.critic).vector - proto).detach()
         actor_loss = -self.critic(obs, proto)[0].mean()
-        if self.anchor:
-            actor_loss = actor_loss + self.anchor * self.actor.distance(next_obs, choice.vector)
+        if self.anchor and choice is not None:
+            actor_loss = actor_loss + self.anchor * self.actor.distance(following, choice.vector)
         self._minimise(actor_loss, self.actor)
 
         # Line 16.
@@ -232,20 +238,27 @@ class Wolpertinger(ActionSetAlgorithm):
         self, learning_starts: int, action_noise: Any = None, n_envs: int = 1
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Line 9: the policy's action under exploration, which acts before the lookup or picks members of A."""
-        if self.num_timesteps < learning_starts:
-            actions, epsilon = self.explorer.random(n_envs), 1.0
-        else:
-            progress = self.num_timesteps / max(1, self._total_timesteps)
-            actions, epsilon = self._explore_near_policy(progress), self.explorer.epsilon(progress)
-        executed = self.explorer.replace(actions, epsilon, self._offered)
+        progress = self.num_timesteps / max(1, self._total_timesteps)
+        epsilon = 1.0 if self.num_timesteps < learning_starts else self.explorer.epsilon(progress)
+        at_random = self.explorer.at_random(n_envs, epsilon)
+        near, anywhere = np.flatnonzero(~at_random), np.flatnonzero(at_random)
+        executed = np.empty((n_envs, *(self.action_space.shape or ())), dtype=np.int64)
+        if near.size:
+            executed[near] = self._explore_near_policy(progress, near)
+        if anywhere.size:
+            executed[anywhere] = self.explorer.draw(anywhere, self._offered)
         return executed, executed
 
     @torch.no_grad()
-    def _explore_near_policy(self, progress: float) -> npt.NDArray[np.int64]:
+    def _explore_near_policy(self, progress: float, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The policy's actions under noise in the environments at `places`; the noise moves on in all of them."""
         assert self._last_obs is not None
         obs = obs_as_tensor(self._last_obs, self.device)
         unit = self.actor.unit(obs)  # the proto-action in [-1, 1]
         noisy = torch.as_tensor(self.explorer.perturb(unit.cpu().numpy(), progress), device=unit.device)
+        if len(places) < len(unit):
+            rows = torch.as_tensor(places, device=unit.device)
+            obs, unit, noisy = _rows(obs, rows), unit[rows], noisy[rows]
         choice = self.policy.choose(obs, self.actor.scale.to_vectors(noisy), self.critic)
         self.diagnostics.add_choice(choice, unit)
         return choice.action.cpu().numpy()
@@ -293,6 +306,11 @@ class Wolpertinger(ActionSetAlgorithm):
         parts = (proto, candidates, distances, q, candidates[torch.arange(len(proto)), place])
         arrays = (part.cpu().numpy() for part in parts)
         return Explanation(*(array if batched else array[0] for array in arrays))
+
+
+def _rows(obs: PyTorchObs, rows: torch.Tensor) -> PyTorchObs:
+    """Some rows of a batch of observations."""
+    return {name: part[rows] for name, part in obs.items()} if isinstance(obs, dict) else obs[rows]
 
 
 def _check_options(

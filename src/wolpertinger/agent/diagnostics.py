@@ -43,7 +43,7 @@ class Diagnostics:
     def _add_acting(self) -> None:
         if not self._acting:
             return
-        value, mean, vector, proto, unit = (torch.stack(column) for column in zip(*self._acting, strict=True))
+        value, mean, vector, proto, unit = (torch.cat(column) for column in zip(*self._acting, strict=True))
         means = {
             "q_chosen": value.mean(),
             "q_candidates": mean.mean(),
@@ -52,7 +52,7 @@ class Diagnostics:
         }
         self._add(len(self._acting), {name: len(self._acting) * mean for name, mean in means.items()})
         if self._nearest:
-            share = 1 - torch.stack(self._nearest).float().mean()
+            share = 1 - torch.cat(self._nearest).float().mean()
             self._add(len(self._nearest), {"reranked": len(self._nearest) * share})
         self._acting, self._nearest = [], []
 

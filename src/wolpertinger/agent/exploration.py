@@ -102,19 +102,18 @@ class Explorer:
         """Uniform over A (n, ...)."""
         return sample_actions(self.source, self.rng, n)
 
-    def replace(
-        self, actions: npt.NDArray, epsilon: float, offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]]
+    def at_random(self, n: int, epsilon: float) -> npt.NDArray[np.bool_]:
+        """Which of n environments take a random action, before anyone looks for the policy's (n,)."""
+        return self.rng.random(n) < epsilon
+
+    def draw(
+        self, places: npt.NDArray[np.int64], offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]]
     ) -> npt.NDArray[np.int64]:
-        """Replace actions by random ones with chance epsilon; `offered(places)` gives the environment's subsets."""
-        draws = self.rng.random((2, len(actions)))
-        places = np.flatnonzero(draws[0] < epsilon)
-        if not places.size:
-            return actions
-        actions = actions.copy()
-        actions[places] = self.random(places.size)
-        guided = places[draws[1, places] < self.spec.guided]
+        """Random actions for the environments at `places`; `offered(places)` gives the environments' subsets."""
+        actions = self.random(places.size)
+        guided = np.flatnonzero(self.rng.random(places.size) < self.spec.guided)
         if guided.size:
-            for place, subset in zip(guided, offered(guided), strict=True):
+            for place, subset in zip(guided, offered(places[guided]), strict=True):
                 if isinstance(self.source, ActionTable):
                     subset = subset[self.source.holds(subset)]
                 if len(subset):  # else it stays one of all A

@@ -187,15 +187,9 @@ class Wolpertinger(ActionSetAlgorithm):
         discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
         executed = self.policy.embed(batch.actions.reshape(len(rewards), *(self.action_space.shape or ())))
 
-        # Line 13: the target action comes from the full policy, with target actor and target critic. Where an episode
-        # is over nothing follows, and no candidates are looked for.
-        on = going_on.nonzero().squeeze(1)
-        following = _rows(next_obs, on)
-        choice = self.policy.choose(following, self.actor_target(following), self.critic_target) if len(on) else None
-        target = rewards
-        if choice is not None:
-            worth = choice.value * (discount if isinstance(discount, float) else discount[on])
-            target = rewards.index_add(0, on, worth)  # (batch,)
+        # Line 13: the target action comes from the full policy, with target actor and target critic.
+        choice = self.policy.choose(next_obs, self.actor_target(next_obs), self.critic_target)
+        target = rewards + going_on * discount * choice.value  # (batch,)
 
         # Line 14: the critic learns the value of the action that was executed.
         q = self.critic(obs, executed)  # (critics, batch)
@@ -208,8 +202,8 @@ class Wolpertinger(ActionSetAlgorithm):
         if self.gradient_at == "action":
             proto = proto + (self.policy.choose(obs, proto, self.critic).vector - proto).detach()
         actor_loss = -self.critic(obs, proto)[0].mean()
-        if self.anchor and choice is not None:
-            actor_loss = actor_loss + self.anchor * self.actor.distance(following, choice.vector)
+        if self.anchor:
+            actor_loss = actor_loss + self.anchor * self.actor.distance(next_obs, choice.vector)
         self._minimise(actor_loss, self.actor)
 
         # Line 16.

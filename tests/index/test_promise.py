@@ -93,6 +93,7 @@ def test_queries_that_drift_away_make_it_tune_anew_and_say_so(caplog):
         assert not caplog.records
         assert index.health()[0].recall >= 0.95
         index._asked = 0  # as if that were long ago
+        index.tuning_seconds = 0.0
         index._states[32].window.clear()
         for query in hard:
             always_checked(index).search(query[None], 32)
@@ -105,6 +106,16 @@ def test_queries_that_drift_away_make_it_tune_anew_and_say_so(caplog):
     assert after.effort != before
     found = after.search(hard, 32)
     assert recall(vectors, hard, found, ExactIndex(vectors).search(hard, 32)).mean() >= 0.9
+
+
+def test_tuning_anew_waits_until_tuning_has_taken_a_tenth_of_the_time(vectors, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(promise.time, "perf_counter", lambda: now[0])
+    index = PromisedIndex(vectors, 0.9, recipe="IVF32,Flat")
+    index.search(asked(1, 0), K)
+    index.tuning_seconds = 5.0
+    for now[0], may in ((0.0, False), (49.0, False), (51.0, True)):
+        assert index._may_tune() == may
 
 
 def test_checks_are_counted_and_averaged(vectors):

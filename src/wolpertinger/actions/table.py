@@ -105,6 +105,11 @@ class ActionTable:
         """How the promised recall is kept, for each k that was looked up; empty without a promise."""
         return self._index.health() if isinstance(self._index, PromisedIndex) else []
 
+    @property
+    def tuning_seconds(self) -> float:
+        """Spent on choosing and tuning the index, in all; 0 without a promise."""
+        return self._index.tuning_seconds if isinstance(self._index, PromisedIndex) else 0.0
+
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors (..., dim) of the actions with these ids (...), also of removed ones."""
         return self._store.take(check_ids(actions, self._store.size))

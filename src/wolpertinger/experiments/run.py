@@ -57,7 +57,7 @@ class RunConfig:
     table: bool = False
     """Look actions up in a table of their vectors, as the paper does, even where their set has a lookup of its own."""
     seconds: float | None = None
-    """Training ends after so many, evaluations not counted, if it has not made its steps by then."""
+    """Training ends after so many, evaluations and tunings of the lookup not counted, if it has not made its steps."""
 
 
 def make_config(
@@ -172,7 +172,7 @@ def train(
     finally:
         curve.progress.stop()  # or an interrupted run leaves the terminal without its cursor
         agent.logger.close()
-    seconds = perf_counter() - start - curve.evaluating
+    seconds = perf_counter() - start - curve.evaluating - curve.tuning
     agent.save(folder / "checkpoints" / "last.zip")
     _write_json(
         folder / "result.json",
@@ -181,6 +181,7 @@ def train(
             "stopped_by": "seconds" if agent.num_timesteps < config.steps else "steps",
             "seconds": seconds,
             "evaluating_seconds": curve.evaluating,
+            "tuning_seconds": curve.tuning,
             "steps_per_second": agent.num_timesteps / seconds,
             "time": dict(agent.policy.clock.seconds),
             "baselines": scorer.baselines,
@@ -249,8 +250,19 @@ class LearningCurve(BaseCallback):
         with (self.folder / "curve.csv").open("w", newline="") as file:
             csv.writer(file).writerow(CURVE)
 
+    @property
+    def trained(self) -> float:
+        """Seconds of training alone."""
+        return perf_counter() - self.started - self.evaluating - self.tuning
+
+    @property
+    def tuning(self) -> float:
+        """Seconds that went into the lookup's tuning."""
+        actions = self.model.actions if isinstance(self.model, Wolpertinger) else None
+        return actions.tuning_seconds if isinstance(actions, ActionTable) else 0.0
+
     def _on_step(self) -> bool:
-        trained = perf_counter() - self.started - self.evaluating
+        trained = self.trained
         goes_on = self.num_timesteps < self.steps and trained < self.seconds
         due = self.num_timesteps >= self.next_steps or trained >= self.next_seconds
         if due and goes_on and trained >= self.earliest:
@@ -270,10 +282,9 @@ class LearningCurve(BaseCallback):
         self._evaluate()  # what is saved as the last checkpoint
 
     def _evaluate(self) -> None:
-        start = perf_counter()
+        start, tuned, seconds = perf_counter(), self.tuning, self.trained
         assert isinstance(self.model, Wolpertinger)
         score = self.scorer.score(self.model)
-        seconds = start - self.started - self.evaluating
         point = (self.num_timesteps, seconds, score.value, score.share, score.distinct)
         self.last = dict(zip(CURVE, point, strict=True))
         with (self.folder / "curve.csv").open("a", newline="") as file:
@@ -282,7 +293,7 @@ class LearningCurve(BaseCallback):
             self.best, self.best_return = self.last, score.value
             self.model.save(self.folder / "checkpoints" / "best.zip")
         self._report(score, seconds)
-        spent = perf_counter() - start
+        spent = perf_counter() - start - (self.tuning - tuned)
         self.evaluating += spent
         self.earliest = seconds + LEAST_TRAINING * spent if self.seconds < inf else 0.0
 

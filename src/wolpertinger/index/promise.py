@@ -27,6 +27,9 @@ SAME_K = 1.1  # ratio of two k for which the same settings serve
 NOISE = 0.5  # of likely queries, in standard deviations of the table
 SPREAD_ROWS = 4_096  # to estimate those from
 WINDOW, LEAST_CHECKED = 256, 32  # checks that recall is averaged over, and that it takes to judge
+# Of the time since the first search, that tuning may have taken when it begins anew. Without a limit, an actor that
+# moved on and on among a million plans had them tuned every few seconds: 97 % of its training was lookup.
+TUNING_SHARE = 0.1
 DOUBT = 3.0  # standard errors below the promise that count: it is judged again after every check
 
 logger = logging.getLogger("wolpertinger")
@@ -87,7 +90,8 @@ class PromisedIndex:
     """Nearest neighbours at a promised recall, by the fastest index that keeps it.
 
     It tunes itself at the first search for a k, and again once it knows what is really asked. A few lookups are checked
-    against the exact answer; when their recall falls below the promise it tunes itself anew, and a warning says so.
+    against the exact answer; when their recall falls below the promise it tunes itself anew, as soon as tuning has not
+    taken more than a tenth of the time, and a warning says so.
     """
 
     def __init__(
@@ -112,6 +116,9 @@ class PromisedIndex:
         self._asked = 0  # queries in all; the last of them are in the ring
         self._rng = np.random.default_rng(0)
         self._lock = threading.RLock()
+        self._began = math.inf  # when the first search did
+        self.tuning_seconds = 0.0
+        """Spent on tuning, in all."""
         self.tunings: dict[int, Tuning] = {}
         """The last tuning for each k, with all that was tried."""
 
@@ -137,6 +144,7 @@ class PromisedIndex:
         if not len(points):
             return np.empty((0, k), np.int64)
         with self._lock:
+            self._began = min(self._began, time.perf_counter())
             self._remember(points)
             state = self._state(k)
         found = state.index.search(points, k)
@@ -172,7 +180,7 @@ class PromisedIndex:
         """Tune for k on these queries now, not on what was asked."""
         k = check_k(k, self.n)
         with self._lock:
-            tuning = self._tuner.tune(queries, k=k, recall=self.promise, batch=batch)
+            tuning = self._timed(queries, k=k, batch=batch)
             points = check_queries(queries, self.dim)
             self._remember(points)
             self._use(k, tuning, live=len(points) >= count_queries(k))
@@ -204,7 +212,7 @@ class PromisedIndex:
             state.checked += 1
         if not state.live and state.seen >= RECENT and self.n >= EXACT_BELOW and self.promise < 1:
             self._tune(k, live=True, build=False)
-        elif len(state.window) >= LEAST_CHECKED and self._falls_short(state):
+        elif len(state.window) >= LEAST_CHECKED and self._falls_short(state) and self._may_tune():
             fell_to = float(np.mean(state.window))
             self._tune(k, live=True, build=False)
             if self._states[k].recipe == "exact":  # nothing that is there will do: something new may
@@ -214,17 +222,26 @@ class PromisedIndex:
                 *(k, fell_to, self.promise, len(self._recent), _describe(state), _describe(self._states[k])),
             )
 
+    def _may_tune(self) -> bool:
+        return self.tuning_seconds <= TUNING_SHARE * (time.perf_counter() - self._began)
+
     def _falls_short(self, state: _State) -> bool:
         error = float(np.std(state.window)) / math.sqrt(len(state.window))
         return float(np.mean(state.window)) + DOUBT * error < self.promise
 
     def _tune(self, k: int, *, live: bool = False, build: bool = True) -> None:
         queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
-        start = time.perf_counter()
-        tuning = self._tuner.tune(queries, k=k, recall=self.promise, build=build)
+        before = self.tuning_seconds
+        tuning = self._timed(queries, k=k, build=build)
         self._use(k, tuning, live=live)
-        what = (k, self.promise, len(tuning.trials), time.perf_counter() - start, _describe(self._states[k]))
+        what = (k, self.promise, len(tuning.trials), self.tuning_seconds - before, _describe(self._states[k]))
         logger.info("lookup: tuned for k=%d at recall %.3g, %d settings in %.1f s: %s", *what)
+
+    def _timed(self, queries: npt.ArrayLike, **settings: Any) -> Tuning:
+        start = time.perf_counter()
+        tuning = self._tuner.tune(queries, recall=self.promise, **settings)
+        self.tuning_seconds += time.perf_counter() - start
+        return tuning
 
     def _use(self, k: int, tuning: Tuning, *, live: bool) -> None:
         index: Any = tuning.index

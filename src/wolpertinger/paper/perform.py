@@ -19,7 +19,10 @@ from wolpertinger.experiments.run import RunConfig
 from wolpertinger.paper import lemma_check, speed
 from wolpertinger.paper.plan import Run
 
-KEPT = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "stopped_by", "time", "baselines", "best", "last")
+KEPT = (
+    *("steps", "seconds", "evaluating_seconds", "tuning_seconds", "steps_per_second", "stopped_by", "time"),
+    *("baselines", "best", "last"),
+)
 STUDY_ENVS, STUDY_SEED = 64, 30_000
 PACKAGES = ("wolpertinger", "torch", "stable-baselines3", "gymnasium", "numpy", "faiss-cpu")
 

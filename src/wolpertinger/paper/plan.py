@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from wolpertinger.experiments.presets import LARGE_CATALOGUE
 from wolpertinger.experiments.run import RunConfig, make_config
 
 LOOKUPS = ("exact", "slow", "medium", "fast")
 PLANS = (1, 3, 5, 10, 20)
-JOURNEY = {"data": "complete-journey", "median_best": 0.5, "dim": 20}
+JOURNEY = {"data": "complete-journey", "dim": 20}
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,15 @@ def share_name(k: int | float) -> str:
 
 
 def _recommender() -> Iterator[Variant]:
-    sizes: dict[int, dict[str, Any]] = {13_138: {"seeds": 3, "seconds": 600.0}, 835: {"seeds": 3, "seconds": 240.0}}
+    sizes: dict[int, dict[str, Any]] = {13_138: {"seeds": 3, "seconds": 420.0}, 835: {"seeds": 3, "seconds": 200.0}}
     for items, effort in sizes.items():
-        family, task = f"recommender-{items}", {"task": "recommender", "env": {**JOURNEY, "items": items}}
+        family = f"recommender-{items}"
+        changes = LARGE_CATALOGUE if items == 13_138 else {}
+        task = {"task": "recommender", "env": {**JOURNEY, "items": items}, "changes": changes}
         for k in (0.05, 1, 0.01, 0.1, 1.0):
             studied = k == 0.05
             yield Variant(f"{family}/{share_name(k)}", "learning", {**task, "k": k}, studied=studied, **effort)
-        uniform = {"exploration": {"guided": 0.0}}
+        uniform = {**changes, "exploration": {"guided": 0.0}}
         yield Variant(f"{family}/k-5-percent-uniform", "learning", {**task, "k": 0.05, "changes": uniform}, **effort)
         if items == 13_138:
             for lookup in LOOKUPS[1:]:

@@ -30,6 +30,12 @@ def test_seeds_and_seconds_of_the_user_are_those_of_learning_runs():
     assert {v.seeds for v in variants(QUICK).values() if v.kind == "learning"} == {2}
 
 
+def test_a_rough_plan_spends_less_on_indexes():
+    for key, variant in variants(QUICK).items():
+        indexed = "recall" in variants(FULL)[key].arguments
+        assert variant.arguments.get("build_seconds") == (QUICK.build_seconds if indexed else None)
+
+
 def test_a_sweep_begins_with_the_first_seed_of_everything():
     seeds = [run.seed for run in runs(variants())]
     assert seeds == sorted(seeds)

@@ -23,6 +23,16 @@ def test_a_result_is_only_that_of_its_own_settings(tmp_path):
     assert results.read(Run(VARIANT, 1)) is None
 
 
+def test_an_option_that_came_later_makes_no_other_run(tmp_path, monkeypatch):
+    results, run = Results(tmp_path), Run(VARIANT, 0)
+    results.write(run, {})
+    spec = run.spec()
+    monkeypatch.setattr(Run, "spec", lambda self: {**spec, "new": None})
+    assert results.read(run) is not None
+    monkeypatch.setattr(Run, "spec", lambda self: {**spec, "new": 1})
+    assert results.read(run) is None
+
+
 def test_a_file_that_is_no_result_is_named(tmp_path):
     results = Results(tmp_path)
     results.write(Run(VARIANT, 0), {})

@@ -28,7 +28,7 @@ from wolpertinger.envs.puddle_map import load_map
 from wolpertinger.experiments import presets
 from wolpertinger.experiments.plot import plot_curve
 from wolpertinger.experiments.scores import SCORERS, Score, Scorer
-from wolpertinger.index.tune import check_recall
+from wolpertinger.index.tune import BUILD_SECONDS, check_recall
 
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
@@ -56,6 +56,8 @@ class RunConfig:
     """Promised recall of the lookup; None looks up exactly."""
     table: bool = False
     """Look actions up in a table of their vectors, as the paper does, even where their set has a lookup of its own."""
+    build_seconds: float | None = None
+    """The most to spend on building indexes in one tuning; None as `ActionTable` has it."""
     seconds: float | None = None
     """Training ends after so many, evaluations and tunings of the lookup not counted, if it has not made its steps."""
 
@@ -72,6 +74,7 @@ def make_config(
     changes: dict[str, Any] | None = None,
     recall: float | str | None = None,
     table: bool = False,
+    build_seconds: float | None = None,
     seconds: float | None = None,
 ) -> RunConfig:
     """A task's settings with what the user changes: `env` its options, `changes` the agent's settings."""
@@ -99,6 +102,7 @@ def make_config(
         agent=_merge(presets.settings(task, preset), changes or {}),
         recall=recall if recall is None else check_recall(recall),
         table=table,
+        build_seconds=build_seconds,
         seconds=seconds,
     )
 
@@ -140,8 +144,9 @@ def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolperti
 
 def _make_table(actions: Any, config: RunConfig) -> ActionTable:
     """The environment's actions as a table, behind an index if a recall is promised."""
+    build = BUILD_SECONDS if config.build_seconds is None else config.build_seconds
     if isinstance(actions, ActionTable):
-        return ActionTable(actions.vectors, recall=config.recall)
+        return ActionTable(actions.vectors, recall=config.recall, build_seconds=build)
     if not config.table:
         raise ValueError(
             f"recall={config.recall!r}: {actions!r} needs no index, its lookup is exact; leave recall out, "
@@ -149,7 +154,7 @@ def _make_table(actions: Any, config: RunConfig) -> ActionTable:
         )
     if actions.n > LARGEST_TABLE:
         raise ValueError(f"table=True: {actions!r} has too many actions for a table, {LARGEST_TABLE:,} is the most")
-    return ActionTable(actions.embed(actions.members(0, actions.n)), recall=config.recall)
+    return ActionTable(actions.embed(actions.members(0, actions.n)), recall=config.recall, build_seconds=build)
 
 
 def train(

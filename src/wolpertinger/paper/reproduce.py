@@ -1,7 +1,7 @@
 """Reproduce some or all of the paper into a folder: runs, results, report."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +16,7 @@ from wolpertinger.paper.sweep import sweep
 def make_scale(quick: bool = False, seeds: int | None = None, seconds: float | None = None) -> Scale:
     """The full or the quick scale, with the user's own seeds and seconds of every learning run."""
     base = SCALES["quick"] if quick else FULL
-    return Scale(base.name, seeds or base.seeds, seconds or base.seconds, base.speed_seconds)
+    return replace(base, seeds=seeds or base.seeds, seconds=seconds or base.seconds)
 
 
 def settle_scale(folder: Path, wanted: Scale | None) -> Scale:

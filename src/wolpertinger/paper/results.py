@@ -28,7 +28,7 @@ class Results:
             return None
         except ValueError as error:
             raise ValueError(f"{path} is no result file ({error}): remove it, and reproduce it again") from error
-        return found if found.get("spec") == run.spec() else None
+        return found if _given(found.get("spec", {})) == _given(run.spec()) else None
 
     def write(self, run: Run, result: Result) -> None:
         """Keep a result; a process that is killed meanwhile leaves none."""
@@ -42,3 +42,8 @@ class Results:
         """The results of all seeds that have one."""
         found = (self.read(Run(variant, seed)) for seed in range(variant.seeds))
         return [result for result in found if result is not None]
+
+
+def _given(spec: dict[str, Any]) -> dict[str, Any]:
+    """What is not None: an option that came later, and is left out, makes no other run."""
+    return {name: value for name, value in spec.items() if value is not None}

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wolpertinger.cli_options import at_least, with_example
-from wolpertinger.paper.items import ITEMS, choose_items
+from wolpertinger.paper.items import Item, choose_items
 from wolpertinger.paper.plan import Scale
 from wolpertinger.paper.reproduce import make_scale, needed, report, reproduce, settle_scale
 from wolpertinger.paper.results import Results
@@ -53,7 +53,7 @@ def _reproduce(options: argparse.Namespace) -> None:
     scale = settle_scale(folder, make_scale(options.quick, options.seeds, options.budget) if asked else None)
     console = Console()
     if options.list:
-        console.print(_list(folder, scale))
+        console.print(_list(items, folder, scale))
         return
     if options.report:
         if not (folder / "runs").exists():
@@ -66,16 +66,22 @@ def _reproduce(options: argparse.Namespace) -> None:
     console.print(f"report: {page}, {document}", highlight=False, soft_wrap=True)
 
 
-def _list(folder: Path, scale: Scale) -> Table:
+def _list(items: list[Item], folder: Path, scale: Scale) -> Table:
     results = Results(folder)
     table = Table(title=f"the paper's figures and tables; results in {folder}")
     table.add_column("name", no_wrap=True)
     table.add_column("what it shows")
     for heading in ("runs", "done", "core hours left"):
         table.add_column(heading, justify="right")
-    for name, item in ITEMS.items():
-        own = needed([item], scale)
+
+    def add(name: str, what: str, chosen: list[Item]) -> None:
+        own = needed(chosen, scale)
         left = [run for run in own if results.read(run) is None]
         hours = sum(map(expected_seconds, left)) / 3600
-        table.add_row(name, item.title, str(len(own)), str(len(own) - len(left)), f"{hours:.1f}")
+        table.add_row(name, what, str(len(own)), str(len(own) - len(left)), f"{hours:.1f}")
+
+    for item in items:
+        add(item.name, item.title, [item])
+    table.add_section()
+    add("together", "each run once", items)
     return table

@@ -5,7 +5,7 @@ import pytest
 
 from wolpertinger.paper import checks
 from wolpertinger.paper.claims import CLAIMS, OURS
-from wolpertinger.paper.evidence import FAILS, HOLDS, OPEN, Evidence, compare, judge
+from wolpertinger.paper.evidence import FAILS, HOLDS, OPEN, Evidence, compare, judge, late
 from wolpertinger.paper.plan import TABLES, speed_key, variants
 from wolpertinger.paper.results import Results
 from wolpertinger.paper.statistics import Estimate
@@ -19,13 +19,16 @@ class Given(Evidence):
     def __init__(self, tmp_path, shares=(), rates=()):
         super().__init__(Results(tmp_path), {})
         self._found = {key: [] for key in variants()}
+        self._seeds = dict.fromkeys(variants(), 3)
         baselines = {"optimum": 10.0, "best fixed item": 4.0, "random": 1.0}
         for key, values in dict(shares).items():
             self._found[key] = [
-                {"final": {"share": share}, "steps": 100, "seconds": 60.0, "baselines": baselines} for share in values
+                {"curve": {"share": [0.9, share], "seconds": [1.0, 60.0]}, "steps": 100, "baselines": baselines}
+                for share in values
             ]
         for key, rate in dict(rates).items():
             self._found[key] = [{"steps_per_second": rate, "time": {"rerank": 9.5, "lookup": 0.5}}]
+            self._seeds[key] = 1
 
 
 def verdict(name, evidence):
@@ -87,12 +90,37 @@ def test_speeds_are_compared_the_right_way_round(tmp_path):
 
 
 def test_a_gain_is_what_the_first_has_over_the_second(tmp_path):
-    shares = {"recommender-13138/k-5-percent": [0.6, 0.61, 0.62], "recommender-13138/k-1": [0.4, 0.41, 0.42]}
+    shares = {"recommender-13138/k-5-percent": [0.65, 0.66, 0.67], "recommender-13138/k-1": [0.4, 0.41, 0.42]}
     found = CLAIM["5 % beats k = 1 on 13k"].find(Given(tmp_path, shares))
     assert found.verdict == HOLDS
-    assert found.measured.startswith("+20.0 points")
+    assert found.measured.startswith("+25.0 points")
     assert verdict("13k above 60 %", Given(tmp_path, shares)) == HOLDS
     assert verdict("13k above a fixed item", Given(tmp_path, shares)) == HOLDS
+
+
+def test_a_missing_seed_leaves_everything_open(tmp_path):
+    shares = {"recommender-13138/k-5-percent": [0.6, 0.61], "recommender-13138/k-1": [0.4, 0.41, 0.42]}
+    found = CLAIM["5 % beats k = 1 on 13k"].find(Given(tmp_path, shares))
+    assert found.verdict == OPEN
+    assert found.note == "seeds missing: 1 of recommender-13138/k-5-percent"
+
+
+def test_shares_are_those_of_the_end_of_a_run_not_its_best():
+    curve = {"share": [0.9, 0.5, 0.4, 0.2], "seconds": [1, 79, 81, 100]}
+    assert late(curve) == [0.4, 0.2]
+    assert late(curve, 0.5) == [0.5, 0.4, 0.2]
+
+
+def test_steps_to_a_good_policy_are_those_from_which_it_stays():
+    steps = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert checks._reached({"steps": steps, "share": [0.9, 0.1, 0.9, 0.9, 0.9, 0.1]}) == 3.0
+    assert checks._reached({"steps": steps, "share": [0.9, 0.9, 0.1, 0.9, 0.9, 0.1]}) is None
+
+
+def test_one_that_fails_is_enough():
+    assert checks.all_of([HOLDS, OPEN, FAILS]) == FAILS
+    assert checks.all_of([HOLDS, OPEN]) == OPEN
+    assert checks.all_of([HOLDS, HOLDS]) == HOLDS
 
 
 def test_nothing_earned_is_no_ratio():

@@ -52,7 +52,7 @@ def test_a_result_that_is_deleted_reads_missing_in_every_place(key, results):
         if key in item.needs and hasattr(item, "task"):
             assert any(cell.startswith(MISSING) for row in speed_rows(item, evidence) for cell in row)
         elif key in item.needs and hasattr(item, "panels"):
-            assert [MISSING] * 5 in [row[1:] for row in curve_rows(item, evidence)]
+            assert [MISSING] * 7 in [row[1:] for row in curve_rows(item, evidence)]
     needing = [claim for claim in CLAIMS + OURS if key in _needs(claim, results, variants)]
     for claim in needing:
         assert claim.find(evidence).verdict == MISSING
@@ -67,7 +67,8 @@ def _needs(claim, results, variants):
             asked.add(key)
             return results_of[key]
 
-    results_of = {key: [{"final": {"share": 0.5}}] for key in variants}
+    curve = {"share": [0.5], "seconds": [1.0], "steps": [1]}
+    results_of = {key: [{"curve": curve, "steps": 1, "steps_per_second": 1.0}] for key in variants}
     evidence = Watching(results, variants)
     try:
         claim.test(evidence)

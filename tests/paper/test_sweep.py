@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from tests.paper.tiny import tiny_variants
-from wolpertinger.paper.plan import Run, runs
+from wolpertinger.paper.plan import FULL, Run, runs
+from wolpertinger.paper.reproduce import reproduce
 from wolpertinger.paper.results import Results
-from wolpertinger.paper.sweep import SweepError, expected_seconds, sweep
+from wolpertinger.paper.sweep import SweepError, alone, expected_seconds, sweep
 
 KEYS = ("speed-recommender/k-1", "recommender-49/dim-20-k-1", "puddle-world-1/k-1", "lemma/monte-carlo")
 
@@ -33,13 +34,11 @@ def test_finished_runs_are_skipped_and_a_failed_one_stops_the_sweep_with_its_rea
 
 
 def test_two_sweeps_do_not_share_a_folder(tmp_path):
-    import fcntl
-
-    with (tmp_path / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match="another sweep is at work"):
-            sweep([], Results(tmp_path), jobs=1)
-    assert sweep([], Results(tmp_path), jobs=1) == 0
+    with alone(tmp_path), pytest.raises(ValueError, match="another sweep is at work"):
+        reproduce([], tmp_path, FULL, jobs=1)
+    assert not (tmp_path / "plan.json").exists()  # nothing was touched
+    with alone(tmp_path):
+        pass
 
 
 def test_the_time_that_is_left_is_that_of_the_runs_that_are_left(tmp_path):

@@ -187,8 +187,9 @@ def train(
             "seconds": seconds,
             "evaluating_seconds": curve.evaluating,
             "tuning_seconds": curve.tuning,
-            "steps_per_second": agent.num_timesteps / seconds,
-            "time": dict(agent.policy.clock.seconds),
+            "steps_per_second": curve.rate(agent.num_timesteps, seconds),
+            "time": curve.time,
+            "lookup": [asdict(health) for health in getattr(agent.actions, "health", [])],
             "baselines": scorer.baselines,
             "last": curve.last,
             "best": curve.best,
@@ -214,7 +215,9 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
 
 def _log_interval(config: RunConfig) -> int:
     """Episodes between two lines of the log, for about 200 lines of a run."""
-    return max(1, config.steps // (200 * presets.TASKS[config.task].episode_steps))
+    task = presets.TASKS[config.task]
+    steps = config.steps if config.seconds is None else min(config.steps, task.steps)  # the seconds may come first
+    return max(1, steps // (200 * task.episode_steps))
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -252,6 +255,8 @@ class LearningCurve(BaseCallback):
         self.started = perf_counter()
         self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
         self.best_return = float("-inf")
+        self.tuned_evaluating = 0.0
+        self.warm: tuple[int, float] | None = None  # steps and seconds before the first update
         with (self.folder / "curve.csv").open("w", newline="") as file:
             csv.writer(file).writerow(CURVE)
 
@@ -266,8 +271,25 @@ class LearningCurve(BaseCallback):
         actions = self.model.actions if isinstance(self.model, Wolpertinger) else None
         return actions.tuning_seconds if isinstance(actions, ActionTable) else 0.0
 
+    def rate(self, steps: int, seconds: float) -> float:
+        """Steps per second from the first update on: random ones before it cost next to nothing."""
+        warm_steps, warm_seconds = self.warm or (0, 0.0)
+        return (steps - warm_steps) / max(seconds - warm_seconds, 1e-9)
+
+    @property
+    def time(self) -> dict[str, float]:
+        """Seconds of training by what they went into, without evaluation and tuning."""
+        assert isinstance(self.model, Wolpertinger)
+        spent = dict(self.model.policy.clock.seconds)
+        if "lookup" in spent:
+            spent["lookup"] -= self.tuning - self.tuned_evaluating
+        return spent
+
     def _on_step(self) -> bool:
         trained = self.trained
+        assert isinstance(self.model, Wolpertinger)
+        if self.warm is None and self.num_timesteps > self.model.learning_starts:  # an update follows
+            self.warm = self.num_timesteps, trained
         goes_on = self.num_timesteps < self.steps and trained < self.seconds
         due = self.num_timesteps >= self.next_steps or trained >= self.next_seconds
         if due and goes_on and trained >= self.earliest:
@@ -289,7 +311,10 @@ class LearningCurve(BaseCallback):
     def _evaluate(self) -> None:
         start, tuned, seconds = perf_counter(), self.tuning, self.trained
         assert isinstance(self.model, Wolpertinger)
+        clock = dict(self.model.policy.clock.seconds)
         score = self.scorer.score(self.model)
+        self.model.policy.clock.seconds.update(clock)  # which tells of training only
+        self.tuned_evaluating += self.tuning - tuned
         point = (self.num_timesteps, seconds, score.value, score.share, score.distinct)
         self.last = dict(zip(CURVE, point, strict=True))
         with (self.folder / "curve.csv").open("a", newline="") as file:

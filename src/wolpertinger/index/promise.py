@@ -69,6 +69,8 @@ class _State:
     tunings: int = 1
     live: bool = False
     """Whether it was tuned on queries that were really asked."""
+    warned: bool = False
+    """Whether it was said that the recall is short and tuning has to wait."""
 
     def to_json(self) -> dict[str, Any]:
         effort = vars(self.index.effort) if isinstance(self.index, FaissIndex) else {}
@@ -212,8 +214,11 @@ class PromisedIndex:
             state.checked += 1
         if not state.live and state.seen >= RECENT and self.n >= EXACT_BELOW and self.promise < 1:
             self._tune(k, live=True, build=False)
-        elif len(state.window) >= LEAST_CHECKED and self._falls_short(state) and self._may_tune():
+        elif len(state.window) >= LEAST_CHECKED and self._falls_short(state):
             fell_to = float(np.mean(state.window))
+            if not self._may_tune():
+                self._warn_once(k, state, fell_to)
+                return
             self._tune(k, live=True, build=False)
             if self._states[k].recipe == "exact":  # nothing that is there will do: something new may
                 self._tune(k, live=True)
@@ -221,6 +226,13 @@ class PromisedIndex:
                 "lookup: recall at k=%d fell to %.3f, %.3g was promised; tuned again on the last %d queries: %s -> %s",
                 *(k, fell_to, self.promise, len(self._recent), _describe(state), _describe(self._states[k])),
             )
+
+    def _warn_once(self, k: int, state: _State, fell_to: float) -> None:
+        if not state.warned:
+            what = (k, fell_to, self.promise, self.tuning_seconds)
+            logger.warning("lookup: recall at k=%d fell to %.3f, %.3g was promised; it was tuned for %.0f s, and is "
+                           "tuned again when that is a tenth of the time", *what)  # fmt: skip
+        state.warned = True
 
     def _may_tune(self) -> bool:
         return self.tuning_seconds <= TUNING_SHARE * (time.perf_counter() - self._began)

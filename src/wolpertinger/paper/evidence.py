@@ -1,5 +1,6 @@
 """What the results say about a claim: a number, its interval and a verdict."""
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,16 +32,38 @@ class Evidence:
 
     def __init__(self, results: Results, variants: dict[str, Variant]) -> None:
         self._found = {key: results.of(variant) for key, variant in variants.items()}
+        self._seeds = {key: variant.seeds for key, variant in variants.items()}
+        self.asked: set[str] = set()
+        """Keys that were asked for; clear it as you like."""
 
     def results(self, key: str) -> list[Result]:
         """Of all seeds that have one, at least one."""
+        self.asked.add(key)
         if not self._found[key]:
             raise MissingError(key)
         return self._found[key]
 
+    def lacking(self, key: str) -> int:
+        """How many of the planned seeds have no result."""
+        return self._seeds[key] - len(self._found[key])
+
     def shares(self, key: str) -> list[float]:
-        """Of the optimum, or of the best that is known: each seed's best checkpoint."""
+        """Of the optimum, or of the best that is known: each seed's mean over the last fifth of its training.
+
+        Not its best checkpoint: variants that are looked at more often would have more tries.
+        """
+        return [statistics.fmean(late(result["curve"])) for result in self.results(key)]
+
+    def best(self, key: str) -> list[float]:
+        """What each seed's best checkpoint is worth."""
         return [result["final"]["share"] for result in self.results(key)]
+
+    def studies(self, key: str) -> list[Result]:
+        """Lemma 1 beside each seed's candidates."""
+        found = [result["lemma"] for result in self.results(key) if "lemma" in result]
+        if not found:
+            raise MissingError(key)
+        return found
 
     def steps(self, key: str) -> list[float]:
         """Steps that each seed trained for."""
@@ -54,6 +77,12 @@ class Evidence:
         """A baseline as a share of the best."""
         baselines = self.results(key)[0]["baselines"]
         return baselines[name] / next(iter(baselines.values()))
+
+
+def late(curve: dict[str, list[float]], part: float = 0.2) -> list[float]:
+    """The shares over the last part of a run's seconds."""
+    after = (1 - part) * curve["seconds"][-1]
+    return [share for share, seconds in zip(curve["share"], curve["seconds"], strict=True) if seconds >= after]
 
 
 def percent(value: float) -> str:
@@ -96,6 +125,8 @@ def compare(
     return Finding(text(found, unit), judge(found, least, most), note)
 
 
-def cell(value: float, unit: Callable[[float], str], least: float = -np.inf, most: float = np.inf) -> Finding:
+def cell(
+    value: float, unit: Callable[[float], str], least: float = -np.inf, most: float = np.inf, note: str = ""
+) -> Finding:
     """The finding of one measured speed, which has no seeds."""
-    return Finding(unit(value), HOLDS if least <= value <= most else FAILS)
+    return Finding(unit(value), HOLDS if least <= value <= most else FAILS, note)

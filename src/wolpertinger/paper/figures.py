@@ -71,7 +71,7 @@ def in_page(svg: str) -> str:
 
 
 def _curves(panel: Panel, axes: Axes, evidence: Evidence) -> None:
-    known: dict[str, float] = {}
+    known: list[dict[str, float]] = []
     for (label, key), colour in zip(panel.curves.items(), COLOURS, strict=False):
         try:
             found = evidence.results(key)
@@ -85,9 +85,9 @@ def _curves(panel: Panel, axes: Axes, evidence: Evidence) -> None:
             axes.plot(curve.x[-1:], 100 * curve.y[-1:], color=colour, marker="o", markersize=4)
         baselines = found[0]["baselines"]
         best = next(iter(baselines.values()))
-        known = {name: value / best for name, value in baselines.items() if name in BASELINES}
-    for name, share in known.items():
-        if share > -0.5:
+        known.append({name: value / best for name, value in baselines.items() if name in BASELINES})
+    for name, share in (known[0] if known else {}).items():
+        if share > -0.5 and all(other.get(name) == share for other in known):  # else it is that of one curve only
             axes.axhline(100 * share, color=INK, linestyle=BASELINES[name], linewidth=1, label=name)
     axes.axhline(100, color=INK, linewidth=1)
     bottom = min(0.0, axes.get_ylim()[0]) if axes.get_ylim()[0] > -60 else -60
@@ -124,7 +124,7 @@ def _formula(axes: Axes, evidence: Evidence) -> None:
 def _study(label: str, key: str, axes: Axes, evidence: Evidence) -> None:
     axes.set(xlabel="k", ylabel="best of k by the critic", title=label, xscale="log")
     try:
-        study = evidence.results(key)[0]["lemma"]
+        study = evidence.studies(key)[0]
     except MissingError:
         _say_missing(axes)
         return

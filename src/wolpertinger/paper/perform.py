@@ -20,7 +20,7 @@ from wolpertinger.paper import lemma_check, speed
 from wolpertinger.paper.plan import Run
 
 KEPT = (
-    *("steps", "seconds", "evaluating_seconds", "tuning_seconds", "steps_per_second", "stopped_by", "time"),
+    *("steps", "seconds", "evaluating_seconds", "tuning_seconds", "steps_per_second", "stopped_by", "time", "lookup"),
     *("baselines", "best", "last"),
 )
 STUDY_ENVS, STUDY_SEED = 64, 30_000

@@ -16,9 +16,10 @@ from wolpertinger.paper.tables import Rows, claim_rows, curve_rows, markdown, ra
 TITLE = "Deep Reinforcement Learning in Large Discrete Action Spaces, reproduced"
 LEAD = (
     "Every table, figure and checkable sentence of the results of Dulac-Arnold et al. (2015), from runs of this "
-    "library. Curves are interquartile means over seeds with 95 % bootstrap intervals; returns are shares of the exact "
-    "optimum, on cart-pole of a reference controller's return. All runs of a figure had the same seconds of training "
-    "on one core. "
+    "library. Curves are interquartile means over seeds with 95 % bootstrap intervals; numbers are means over seeds of "
+    "the last fifth of a run, with 95 % intervals by Student's t. Returns are shares of the exact optimum, on "
+    "cart-pole of a reference controller's return. Runs of a figure had the same seconds of training on one "
+    "core, unless its caption says otherwise; the tuning of indexes is not counted. "
     "The recommender's data are not the paper's, which are private, but the Complete Journey's."
 )
 RATIOS = "As shares of the first row, which do not depend on the machine:"

@@ -10,7 +10,7 @@ from wolpertinger.paper.items import Item
 from wolpertinger.paper.plan import FULL, SCALES, Run, Scale, Variant, runs, variants
 from wolpertinger.paper.report import write_report
 from wolpertinger.paper.results import Results
-from wolpertinger.paper.sweep import sweep
+from wolpertinger.paper.sweep import alone, sweep
 
 
 def make_scale(quick: bool = False, seeds: int | None = None, seconds: float | None = None) -> Scale:
@@ -28,14 +28,21 @@ def settle_scale(folder: Path, wanted: Scale | None) -> Scale:
     if not path.exists():
         return wanted or FULL
     begun = Scale(**json.loads(path.read_text()))
-    if wanted is not None and wanted != begun:
-        raise ValueError(f"{folder} was begun as {begun}, not as {wanted}: leave that out, or give another folder")
-    return begun
+    if wanted is None:
+        return begun
+    if replace(wanted, seeds=begun.seeds) != begun:
+        length = "its own length" if begun.seconds is None else f"{begun.seconds:g} seconds"
+        raise ValueError(
+            f"{folder} holds a {begun.name} reproduction, each run of {length}: leave out --quick and --budget, "
+            "or give another folder with --out"
+        )
+    return wanted if wanted.seeds is not None else begun
 
 
 def keep_scale(folder: Path, scale: Scale) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "plan.json").write_text(json.dumps(asdict(scale), indent=1) + "\n")
+    draft = folder / "plan.json.draft"
+    draft.write_text(json.dumps(asdict(scale), indent=1) + "\n")
+    draft.replace(folder / "plan.json")
 
 
 def needed(items: list[Item], scale: Scale) -> list[Run]:
@@ -47,11 +54,12 @@ def needed(items: list[Item], scale: Scale) -> list[Run]:
 
 def reproduce(items: list[Item], folder: Path, scale: Scale, jobs: int, console: Console | None = None) -> int:
     """Do the runs that have no result yet and write the report, also if one of them fails; how many runs were done."""
-    keep_scale(folder, scale)
-    try:
-        return sweep(needed(items, scale), Results(folder), jobs, console)
-    finally:
-        report(folder, scale)
+    with alone(folder):
+        keep_scale(folder, scale)
+        try:
+            return sweep(needed(items, scale), Results(folder), jobs, console)
+        finally:
+            report(folder, scale)
 
 
 def report(folder: Path, scale: Scale) -> tuple[Path, Path]:

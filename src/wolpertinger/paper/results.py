@@ -1,7 +1,6 @@
 """Result files: one for each run, written whole or not at all, and only read as what they are."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ class Results:
         """Keep a result; a process that is killed meanwhile leaves none."""
         path = self.path(run)
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.draft")
+        draft = path.with_suffix(".draft")
         draft.write_text(json.dumps({"run": run.name, "spec": run.spec(), **result}, indent=1) + "\n")
         draft.replace(path)
 

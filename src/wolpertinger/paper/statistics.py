@@ -1,7 +1,10 @@
-"""Few seeds, honestly: interquartile means with bootstrap intervals, as Agarwal et al. (2021) recommend."""
+"""Few seeds, honestly: Student's t for verdicts; for curves interquartile means with bootstrap intervals, as Agarwal et
+al. (2021) recommend.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,13 +12,13 @@ from scipy import stats
 
 Reals = npt.NDArray[np.float64]
 
-DRAWS = 10_000
+DRAWS = 1_000
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; of one seed there is none, and the interval is without bounds."""
+    """A number with its 95 % interval; of one seed there is none: it has no bounds then."""
 
     value: float
     low: float
@@ -28,17 +31,30 @@ def iqm(values: npt.ArrayLike, axis: int = 0) -> Reals:
     return np.asarray(stats.trim_mean(np.asarray(values, np.float64), 0.25, axis=axis))
 
 
-def estimate(*samples: Sequence[float], of: Callable[..., Reals] = lambda only: only) -> Estimate:
-    """`of` the interquartile means of samples over seeds, which are resampled each for itself."""
+def estimate(*samples: Sequence[float], of: Callable[..., Any] = lambda only: only) -> Estimate:
+    """`of` the means of samples over seeds, with an interval by Student's t and linear propagation (Welch).
+
+    A bootstrap of three seeds can say no more than [least, most], which covers the truth in 74 % of cases, not 95 %.
+    """
     arrays = [np.asarray(sample, np.float64) for sample in samples]
-    value = float(of(*(iqm(array) for array in arrays)))
-    seeds = min(map(len, arrays))
-    if seeds < 2:
+    means = np.array([array.mean() for array in arrays])
+    value, seeds = float(of(*means)), min(map(len, arrays))
+    if seeds < 2 or not np.isfinite(value):
         return Estimate(value, -np.inf, np.inf, seeds)
-    rng = np.random.default_rng(0)
-    means = [iqm(array[rng.integers(len(array), size=(DRAWS, len(array)))], axis=1) for array in arrays]
-    low, high = np.quantile(of(*means), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Estimate(value, float(low), float(high), seeds)
+    slopes = np.array([_slope(of, means, place) for place in range(len(means))])
+    parts = slopes**2 * np.array([array.var(ddof=1) / len(array) for array in arrays])
+    if not parts.sum() > 0:
+        return Estimate(value, value, value, seeds)
+    freedom = parts.sum() ** 2 / sum(part**2 / (len(array) - 1) for part, array in zip(parts, arrays, strict=True))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(parts.sum()))
+    return Estimate(value, value - half, value + half, seeds)
+
+
+def _slope(of: Callable[..., Any], at: Reals, place: int) -> float:
+    """How fast `of` changes with one of its arguments."""
+    step = np.zeros_like(at)
+    step[place] = 1e-6 * max(1.0, abs(at[place]))
+    return float(of(*(at + step)) - of(*(at - step))) / (2 * step[place])
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,6 @@ def join_curves(curves: Sequence[tuple[Sequence[float], Sequence[float]]], point
     grid = np.linspace(start, max(start, end), points)
     values = np.stack([np.interp(grid, x, y) for x, y in curves])  # (seeds, points)
     rng = np.random.default_rng(0)
-    chosen = rng.integers(len(values), size=(1_000, len(values)))
+    chosen = rng.integers(len(values), size=(DRAWS, len(values)))
     low, high = np.quantile(iqm(values[chosen], axis=1), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     return Curve(grid, iqm(values), low, high)

@@ -44,15 +44,13 @@ def sweep(runs: Sequence[Run], results: Results, jobs: int, console: Console | N
 
     Runs that learn go side by side, each on one thread. Runs that measure speed follow alone, on all threads.
     """
-    results.folder.mkdir(parents=True, exist_ok=True)
-    with _alone(results.folder):
-        waiting = [run for run in runs if results.read(run) is None]
-        speed = [run for run in waiting if run.variant.kind == "speed"]
-        others = [run for run in waiting if run.variant.kind != "speed"]
-        bar = SweepProgress(waiting, len(runs), console)
-        with bar.progress:
-            _perform_all(others, results, jobs, 1, bar)
-            _perform_all(speed, results, 1, None, bar)
+    waiting = [run for run in runs if results.read(run) is None]
+    speed = [run for run in waiting if run.variant.kind == "speed"]
+    others = [run for run in waiting if run.variant.kind != "speed"]
+    bar = SweepProgress(waiting, len(runs), console)
+    with bar.progress:
+        _perform_all(others, results, jobs, 1, bar)
+        _perform_all(speed, results, 1, None, bar)
     return len(waiting)
 
 
@@ -81,7 +79,8 @@ def _perform_all(runs: Sequence[Run], results: Results, jobs: int, threads: int 
 def _reason(run: Run, process: BaseProcess, folder: Path) -> str:
     log = _log(folder, run)
     lines = log.read_text().strip().splitlines() if log.exists() else []
-    how = lines[-1] if lines else f"its process ended with {process.exitcode}"
+    killed = f"its process ended with {process.exitcode} (a negative number is a signal; -9 may be a lack of memory)"
+    how = lines[-1] if lines and process.exitcode == 1 else killed
     return f"{run.name} failed: {how}. The whole of it: {log}. Finished runs are kept; the same command goes on."
 
 
@@ -119,8 +118,9 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """One sweep in a folder at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,7 @@
 """The tables as rows of text: what the page and the document both show."""
 
+from statistics import fmean
+
 from wolpertinger.paper.claims import Claim
 from wolpertinger.paper.evidence import MISSING, Evidence, MissingError, percent, text
 from wolpertinger.paper.items import PRINTED, Figure, SpeedCells
@@ -55,7 +57,8 @@ def _rate(evidence: Evidence, key: str) -> str:
 
 def curve_rows(item: Figure, evidence: Evidence) -> Rows:
     """What each curve of a figure came to."""
-    rows: Rows = [["curve", "share of the best known", "each seed", "steps", "seconds", "steps per second"]]
+    headings = ["curve", "share of the best known, at the end", "each seed", "best checkpoint"]
+    rows: Rows = [[*headings, "steps", "seconds", "tuning", "steps per second"]]
     for panel in item.panels:
         if panel.x == "seconds" and len(item.panels) > 1:
             continue  # the same runs again
@@ -64,18 +67,18 @@ def curve_rows(item: Figure, evidence: Evidence) -> Rows:
             try:
                 rows.append([name, *_came_to(evidence, key)])
             except MissingError:
-                rows.append([name, *[MISSING] * 5])
+                rows.append([name, *[MISSING] * 7])
     return rows
 
 
 def _came_to(evidence: Evidence, key: str) -> list[str]:
     found = evidence.results(key)
-    steps, seconds, rates = (
-        estimate([result[name] for result in found]).value for name in ("steps", "seconds", "steps_per_second")
-    )
+    names = ("steps", "seconds", "tuning_seconds", "steps_per_second")
+    means = (fmean(result.get(name, 0.0) for result in found) for name in names)
     shares = evidence.shares(key)
-    seeds = ", ".join(map(percent, shares))
-    return [text(estimate(shares), percent), seeds, f"{steps:,.0f}", f"{seconds:,.0f}", f"{rates:,.0f}"]
+    seeds = ", ".join([*map(percent, shares), *[MISSING] * evidence.lacking(key)])
+    best = percent(fmean(evidence.best(key)))
+    return [text(estimate(shares), percent), seeds, best, *(f"{mean:,.0f}" for mean in means)]
 
 
 def claim_rows(claims: tuple[Claim, ...], evidence: Evidence) -> Rows:

@@ -1,10 +1,13 @@
 """Memory that is freed stays with the process, up to a limit, for whoever asks next."""
 
+from functools import cache
+
 import numpy as np
 
 LARGEST = 2**25 - 2**16  # bytes: a little less than the most that glibc adapts to
 
 
+@cache  # once is enough
 def keep_freed_memory() -> None:
     """Let the C library (glibc) keep up to 64 MB of freed memory, in pieces of up to 32 MB.
 

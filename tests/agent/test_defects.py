@@ -78,7 +78,7 @@ def test_defect_5_ranked_on_raw_vectors_but_trained_on_scaled_ones(monkeypatch):
     linear, addmm = F.linear, torch.addmm  # all that the first layer is made of, with states that do not interact
 
     def see(inputs, used):
-        if used.data_ptr() == weight.data_ptr():
+        if any(torch.equal(used, form) for form in (weight, weight.t()) if used.shape == form.shape):
             fed.append(inputs.reshape(-1, 2))
 
     monkeypatch.setattr(F, "linear", lambda x, w, *bias: see(x, w) or linear(x, w, *bias))

@@ -39,7 +39,7 @@ def test_a_pendulum_is_held_by_a_thousand_torques(seed, tmp_path):
 
 def test_plans_across_a_small_map_are_learnt(tmp_path):
     env = {"plan": 5, "size": 10, "map_seed": 2}
-    config = make_config("puddle-world", env=env, steps=3_000, changes={"learning_starts": 200})
+    config = make_config("puddle-world", env=env, steps=4_000, changes={"learning_starts": 200})
     folder = train(config, tmp_path / "run", quiet=True)
     found = evaluate(folder)
     assert found.baselines["best fixed plan"] < 0.99 * found.score.best

@@ -234,8 +234,9 @@ def training_times(result: dict[str, Any], cost: Cost, ks: Sequence[int], own: i
     chosen = [cost.seconds(k) for k in ks]
     if not result:
         return [Time(seconds, None) for seconds in chosen]
-    steps = result["steps"] / n_envs
-    total = result["seconds"] / steps
+    # Random steps before the first update cost next to nothing.
+    steps = (result["steps"] - result.get("warm_up_steps", 0)) / n_envs
+    total = n_envs / result["steps_per_second"]
     choosing = min(total, (result["time"].get("lookup", 0.0) + result["time"].get("rerank", 0.0)) / steps)
     times = [total + choosing * (seconds / cost.seconds(own) - 1) for seconds in chosen]
     return [Time(seconds, n_envs / seconds) for seconds in times]

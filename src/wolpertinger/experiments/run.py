@@ -187,6 +187,7 @@ def train(
             "seconds": seconds,
             "evaluating_seconds": curve.evaluating,
             "tuning_seconds": curve.tuning,
+            "warm_up_steps": curve.warm[0],
             "steps_per_second": curve.rate(agent.num_timesteps, seconds),
             "time": curve.time,
             "lookup": [asdict(health) for health in getattr(agent.actions, "health", [])],
@@ -256,7 +257,7 @@ class LearningCurve(BaseCallback):
         self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
         self.best_return = float("-inf")
         self.tuned_evaluating = 0.0
-        self.warm: tuple[int, float] | None = None  # steps and seconds before the first update
+        self.warm = (0, 0.0)  # steps and seconds before the first update
         with (self.folder / "curve.csv").open("w", newline="") as file:
             csv.writer(file).writerow(CURVE)
 
@@ -273,7 +274,7 @@ class LearningCurve(BaseCallback):
 
     def rate(self, steps: int, seconds: float) -> float:
         """Steps per second from the first update on: random ones before it cost next to nothing."""
-        warm_steps, warm_seconds = self.warm or (0, 0.0)
+        warm_steps, warm_seconds = self.warm
         return (steps - warm_steps) / max(seconds - warm_seconds, 1e-9)
 
     @property
@@ -288,7 +289,7 @@ class LearningCurve(BaseCallback):
     def _on_step(self) -> bool:
         trained = self.trained
         assert isinstance(self.model, Wolpertinger)
-        if self.warm is None and self.num_timesteps > self.model.learning_starts:  # an update follows
+        if self.num_timesteps <= self.model.learning_starts:
             self.warm = self.num_timesteps, trained
         goes_on = self.num_timesteps < self.steps and trained < self.seconds
         due = self.num_timesteps >= self.next_steps or trained >= self.next_seconds

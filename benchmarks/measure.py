@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from wolpertinger.paper.perform import cpu_name
+
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "gymnasium", "stable-baselines3", "torch")
 
@@ -53,13 +55,4 @@ def _versions() -> dict[str, str]:
 
 
 def _machine() -> dict[str, Any]:
-    return {"cores": os.cpu_count(), "cpu": _cpu_name(), "load_at_end": [round(load, 2) for load in os.getloadavg()]}
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return {"cores": os.cpu_count(), "cpu": cpu_name(), "load_at_end": [round(load, 2) for load in os.getloadavg()]}

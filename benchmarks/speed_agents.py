@@ -112,13 +112,6 @@ def count_tunings(agent: Any) -> int:
     return sum(health.tunings for health in actions.health) if isinstance(actions, ActionTable) else 0
 
 
-def describe_index(agent: Wolpertinger) -> str:
-    """What the lookup of the agent's k uses."""
-    if not isinstance(agent.actions, ActionTable):
-        return "structured"
-    return next((health.index for health in agent.actions.health if health.k == agent.k), "exact")
-
-
 def networks_of(agent: Wolpertinger) -> Networks:
     """The sizes that the arithmetic follows from."""
     chosen = agent.policy_kwargs

@@ -18,7 +18,6 @@ from benchmarks.speed_agents import (
     LEARNING_RATE,
     RANDOM_STEPS,
     Trainer,
-    describe_index,
     make_agent,
     make_env,
     preset,
@@ -27,6 +26,7 @@ from benchmarks.speed_agents import (
 from benchmarks.speed_step import Effort, say, spread
 from wolpertinger import ActionProduct, ActionTable, Exploration
 from wolpertinger.envs.cartpole import MAX_FORCE
+from wolpertinger.paper.speed import describe_index
 
 SIGMA = 0.1  # of the noise, in both
 MILLION = 1_000_000

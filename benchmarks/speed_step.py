@@ -13,7 +13,6 @@ from benchmarks.measure import time_rounds
 from benchmarks.speed_agents import (
     BATCH,
     Trainer,
-    describe_index,
     make_agent,
     make_env,
     make_table,
@@ -25,6 +24,7 @@ from benchmarks.speed_agents import (
 )
 from wolpertinger import Wolpertinger
 from wolpertinger.index.tune import RECALLS
+from wolpertinger.paper.speed import describe_index
 
 NOMINAL = 100e9  # operations a second, to foresee which cells are slow
 SLOW = 20.0  # seconds a step, from which on one step has to do

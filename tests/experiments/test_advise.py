@@ -69,8 +69,9 @@ def test_the_runs_own_k_is_as_fast_as_it_was():
 
 
 def test_without_a_result_only_the_choices_are_known():
-    times = training_times({}, LINE, [1, 100], own=1, n_envs=8)
-    assert [(time.seconds, time.steps_per_second) for time in times] == [(1.0, None), (11.0, None)]
+    for result in ({}, {"steps": 8, "warm_up_steps": 8, "steps_per_second": 0.0, "time": {}}):  # no run, or no update
+        times = training_times(result, LINE, [1, 100], own=1, n_envs=8)
+        assert [(time.seconds, time.steps_per_second) for time in times] == [(1.0, None), (11.0, None)]
 
 
 def test_the_check_counts_from_random_actions():

@@ -1,5 +1,6 @@
 import csv
 import json
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -275,3 +276,14 @@ def test_a_table_of_too_many_actions_is_refused():
     config = make_config("puddle-world", env={"plan": 30}, n_envs=2, steps=8, table=True)
     with pytest.raises(ValueError, match=r"table=True: .* too many actions for a table, 16,777,216 is the most"):
         make_agent(config, make_env(config))
+
+
+def test_the_time_of_a_run_is_that_of_training_only(tmp_path, monkeypatch):
+    """Before the first update nothing is looked up in training, though evaluation does."""
+    monkeypatch.setitem(TASKS, "recommender", replace(TASKS["recommender"], episode_steps=1))
+    idle = tiny(steps=40, changes={**TINY_AGENT, "learning_starts": 1_000})
+    result = json.loads((train(idle, tmp_path / "run", quiet=True) / "result.json").read_text())
+    assert len(read_curve(tmp_path / "run")["steps"]) > 1
+    assert result["time"] == {}
+    assert result["warm_up_steps"] == result["steps"]
+    assert result["steps_per_second"] == 0

@@ -232,7 +232,7 @@ def training_times(result: dict[str, Any], cost: Cost, ks: Sequence[int], own: i
     Choices are timed relative to those of the run's own k, which so comes out as it was, whatever the machine does now.
     """
     chosen = [cost.seconds(k) for k in ks]
-    if not result:
+    if not result.get("steps_per_second"):  # none, or not one update was made
         return [Time(seconds, None) for seconds in chosen]
     # Random steps before the first update cost next to nothing.
     steps = (result["steps"] - result.get("warm_up_steps", 0)) / n_envs

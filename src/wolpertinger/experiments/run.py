@@ -1,12 +1,10 @@
 """Train a task into a run folder: config, logs, checkpoints, learning curve, plot."""
 
-import csv
 import json
 import platform
 import shutil
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
-from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,9 +12,6 @@ from typing import Any
 import gymnasium as gym
 import torch
 from gymnasium.vector import AutoresetMode
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
@@ -26,8 +21,9 @@ from wolpertinger.agent.match import offered_actions
 from wolpertinger.envs import GymnasiumVecEnv
 from wolpertinger.envs.puddle_map import load_map
 from wolpertinger.experiments import presets
+from wolpertinger.experiments.curve import LearningCurve
 from wolpertinger.experiments.plot import plot_curve
-from wolpertinger.experiments.scores import SCORERS, Score, Scorer
+from wolpertinger.experiments.scores import SCORERS, Scorer
 from wolpertinger.index.tune import BUILD_SECONDS, check_recall
 
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
@@ -35,8 +31,6 @@ SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
 RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json", "watch.mp4"}
 RUN_FILES |= {"advise.json", "advise.png"}
 LARGEST_TABLE = 1 << 24  # actions, whose vectors are written down
-LEAST_TRAINING = 4  # seconds of training for one of evaluation, where a run is limited in seconds
-CURVE = ("steps", "seconds", "return", "share", "distinct")
 
 
 @dataclass(frozen=True)
@@ -170,7 +164,8 @@ def train(
     (folder / "checkpoints").mkdir(parents=True)
     _write_json(folder / "config.json", asdict(config))
     agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
-    curve = LearningCurve(folder, scorer, config, quiet=quiet)
+    task = presets.TASKS[config.task]
+    curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)
     start = perf_counter()
     try:
         agent.learn(config.steps, callback=curve, log_interval=_log_interval(config))
@@ -227,117 +222,6 @@ def read_config(folder: Path) -> RunConfig:
     if not path.exists():
         raise FileNotFoundError(f"{folder} is no run folder: it holds no config.json (wolpertinger train makes one)")
     return RunConfig(**json.loads(path.read_text()))
-
-
-class LearningCurve(BaseCallback):
-    """Scores the agent at even intervals, keeps the best checkpoint, and shows progress with the live return.
-
-    Where a run is limited in seconds it also ends the run, and the intervals are those of steps or of seconds,
-    whichever are shorter, but long enough to spend more time on training than on evaluation.
-    """
-
-    def __init__(self, folder: Path, scorer: Scorer, config: RunConfig, quiet: bool) -> None:
-        super().__init__()
-        self.folder, self.scorer, self.steps = folder, scorer, config.steps
-        self.seconds = inf if config.seconds is None else config.seconds
-        task = presets.TASKS[config.task]
-        self.interval = max(config.steps // task.evaluations, task.episode_steps)  # a short run is not all evaluation
-        self.pause = self.seconds / task.evaluations
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        console = Console(quiet=quiet)
-        self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=console)
-        self.evaluating = 0.0  # seconds spent on it
-        self.last: dict[str, float | None] = {}
-        self.best: dict[str, float | None] = {}
-
-    def _on_training_start(self) -> None:
-        self.bar = self.progress.add_task("training", total=self.steps)
-        self.progress.start()
-        self.started = perf_counter()
-        self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
-        self.best_return = float("-inf")
-        self.tuned_evaluating = 0.0
-        self.warm = (0, 0.0)  # steps and seconds before the first update
-        with (self.folder / "curve.csv").open("w", newline="") as file:
-            csv.writer(file).writerow(CURVE)
-
-    @property
-    def trained(self) -> float:
-        """Seconds of training alone."""
-        return perf_counter() - self.started - self.evaluating - self.tuning
-
-    @property
-    def tuning(self) -> float:
-        """Seconds that went into the lookup's tuning."""
-        actions = self.model.actions if isinstance(self.model, Wolpertinger) else None
-        return actions.tuning_seconds if isinstance(actions, ActionTable) else 0.0
-
-    def rate(self, steps: int, seconds: float) -> float:
-        """Steps per second from the first update on: random ones before it cost next to nothing."""
-        warm_steps, warm_seconds = self.warm
-        return (steps - warm_steps) / max(seconds - warm_seconds, 1e-9)
-
-    @property
-    def time(self) -> dict[str, float]:
-        """Seconds of training by what they went into, without evaluation and tuning."""
-        assert isinstance(self.model, Wolpertinger)
-        spent = dict(self.model.policy.clock.seconds)
-        if "lookup" in spent:
-            spent["lookup"] -= self.tuning - self.tuned_evaluating
-        return spent
-
-    def _on_step(self) -> bool:
-        trained = self.trained
-        assert isinstance(self.model, Wolpertinger)
-        if self.num_timesteps <= self.model.learning_starts:
-            self.warm = self.num_timesteps, trained
-        goes_on = self.num_timesteps < self.steps and trained < self.seconds
-        due = self.num_timesteps >= self.next_steps or trained >= self.next_seconds
-        if due and goes_on and trained >= self.earliest:
-            self._evaluate()
-            self.next_steps = (self.num_timesteps // self.interval + 1) * self.interval
-            self.next_seconds = (trained // self.pause + 1) * self.pause
-        # Learning rate and noise fall until the steps that will be reached, which a limit in seconds may cut.
-        reached = int(min(self.steps, self.num_timesteps * self.seconds / trained))
-        self.model._total_timesteps = max(reached, self.num_timesteps)
-        returns = [episode["r"] for episode in self.model.ep_info_buffer or ()]
-        live = f"return {sum(returns) / len(returns):.2f}" if returns else "training"
-        done = self.steps * self.num_timesteps / self.model._total_timesteps
-        self.progress.update(self.bar, completed=min(int(done), self.steps), description=live)
-        return trained < self.seconds
-
-    def _on_training_end(self) -> None:
-        self._evaluate()  # what is saved as the last checkpoint
-
-    def _evaluate(self) -> None:
-        start, tuned, seconds = perf_counter(), self.tuning, self.trained
-        assert isinstance(self.model, Wolpertinger)
-        clock = dict(self.model.policy.clock.seconds)
-        score = self.scorer.score(self.model)
-        self.model.policy.clock.seconds.update(clock)  # which tells of training only
-        self.tuned_evaluating += self.tuning - tuned
-        point = (self.num_timesteps, seconds, score.value, score.share, score.distinct)
-        self.last = dict(zip(CURVE, point, strict=True))
-        with (self.folder / "curve.csv").open("a", newline="") as file:
-            csv.writer(file).writerow(self.last.values())
-        if score.value > self.best_return:
-            self.best, self.best_return = self.last, score.value
-            self.model.save(self.folder / "checkpoints" / "best.zip")
-        self._report(score, seconds)
-        spent = perf_counter() - start - (self.tuning - tuned)
-        self.evaluating += spent
-        self.earliest = seconds + LEAST_TRAINING * spent if self.seconds < inf else 0.0
-
-    def _report(self, score: Score, seconds: float) -> None:
-        self.logger.record("eval/return", score.value)
-        self.logger.record("eval/distinct_actions", score.distinct)
-        share = ""
-        if score.share is not None:
-            self.logger.record("eval/share_of_optimal", score.share)
-            share = f" = {score.share:5.1%} of {next(iter(self.scorer.baselines))}"
-        done = f"{self.num_timesteps:>10,} steps {seconds:4.0f} s"
-        line = f"{done}  return {score.value:.3f}{share}, {score.distinct} actions"
-        self.progress.console.print(line, highlight=False, soft_wrap=True)
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -23,6 +23,7 @@ from wolpertinger.paper.evidence import (
     text,
     times,
 )
+from wolpertinger.paper.items import PRINTED_SPEED_UP
 from wolpertinger.paper.plan import PLANS, TABLES, speed_key
 from wolpertinger.paper.statistics import Reals, estimate
 
@@ -57,6 +58,11 @@ def gain(key: str, over: str, least: float = -np.inf, most: float = np.inf) -> T
     return lambda found: compare(
         found.shares(key), found.shares(over), of=_difference, unit=points, least=least, most=most
     )
+
+
+def relative(key: str, over: str, least: float, most: float) -> Test:
+    """One variant's return as a share of another's."""
+    return lambda found: compare(found.shares(key), found.shares(over), of=ratio, unit=percent, least=least, most=most)
 
 
 def rates(key: str, over: str, least: float = -np.inf, most: float = np.inf) -> Test:
@@ -202,8 +208,8 @@ def all_too_slow(found: Evidence) -> Finding:
 def speed_up(found: Evidence) -> Finding:
     ratio = found.rates("speed-puddle-world/k-1")[0] / found.rates("speed-puddle-world/k-1048576")[0]
     enough = judge(estimate(found.shares("puddle-world-20/k-1")), least=NEAR_OPTIMAL)
-    note = "more than the paper's" if ratio > 1_250 else ""
-    return Finding(times(ratio), enough if ratio >= 1_250 and enough != FAILS else FAILS, note)
+    note = "more than the paper's" if ratio > PRINTED_SPEED_UP else ""
+    return Finding(times(ratio), enough if ratio >= PRINTED_SPEED_UP and enough != FAILS else FAILS, note)
 
 
 def progression(found: Evidence) -> Finding:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from wolpertinger.paper import checks
 from wolpertinger.paper.checks import LARGE, SMALL
-from wolpertinger.paper.evidence import MISSING, OPEN, Evidence, Finding, MissingError, compare, percent, times
+from wolpertinger.paper.evidence import MISSING, OPEN, Evidence, Finding, MissingError, compare, times
 
 
 @dataclass(frozen=True)
@@ -300,28 +300,14 @@ CLAIMS = (
         "exploration",
         "Uniform exploration reaches about half of guided on 835 items as well.",
         "35 % to 65 % of the return with guided exploration",
-        lambda found: compare(
-            found.shares(f"{SMALL}/k-5-percent-uniform"),
-            found.shares(f"{SMALL}/k-5-percent"),
-            of=checks.ratio,
-            unit=percent,
-            least=0.35,
-            most=0.65,
-        ),
+        checks.relative(f"{SMALL}/k-5-percent-uniform", f"{SMALL}/k-5-percent", 0.35, 0.65),
     ),
     Claim(
         "uniform exploration",
         "exploration",
         "In the larger tasks uniform exploration reaches about half of guided.",
         "13,138 items: 35 % to 65 % of the return with guided exploration",
-        lambda found: compare(
-            found.shares(f"{LARGE}/k-5-percent-uniform"),
-            found.shares(f"{LARGE}/k-5-percent"),
-            of=checks.ratio,
-            unit=percent,
-            least=0.35,
-            most=0.65,
-        ),
+        checks.relative(f"{LARGE}/k-5-percent-uniform", f"{LARGE}/k-5-percent", 0.35, 0.65),
     ),
 )
 """What the paper says."""

@@ -38,7 +38,7 @@ def made() -> dict[str, Any]:
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
-        "machine": {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "cpu": _cpu()},
+        "machine": {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "cpu": cpu_name()},
     }
 
 
@@ -78,7 +78,8 @@ def _check(run: Run, _: Path) -> dict[str, Any]:
     return lemma_check.check(run.seed)
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
+    """What the machine calls its processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -31,7 +31,7 @@ def measure(config: RunConfig) -> dict[str, Any]:
             for name, seconds in agent.policy.clock.seconds.items()
             if name in timer.before
         },
-        "index": _describe_index(agent),
+        "index": describe_index(agent),
         "k": agent.k,
         "n": agent.actions.n,
     }
@@ -60,7 +60,7 @@ class StepTimer(BaseCallback):
         return now - self._start < patience
 
 
-def _describe_index(agent: Wolpertinger) -> str:
+def describe_index(agent: Wolpertinger) -> str:
     """What the lookup of the agent's k uses."""
     if not isinstance(agent.actions, ActionTable):
         return "structured"

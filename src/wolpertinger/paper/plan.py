@@ -125,17 +125,17 @@ def _puddle_world() -> Iterator[Variant]:
     for plan in reversed(PLANS):
         arguments = {"task": "puddle-world", "env": {"plan": plan}, "k": 1}
         studied = plan == 20
-        yield Variant(f"puddle-world-{plan}/k-1", "learning", arguments, seeds=3, seconds=150.0, studied=studied)
+        yield Variant(f"puddle-world-{plan}/k-1", "learning", arguments, seeds=3, seconds=100.0, studied=studied)
     twenty: dict[str, Any] = {"task": "puddle-world", "env": {"plan": 20}}
-    yield Variant("puddle-world-20/k-5-percent", "learning", {**twenty, "k": 0.05}, seeds=3, seconds=150.0)
+    yield Variant("puddle-world-20/k-5-percent", "learning", {**twenty, "k": 0.05}, seeds=3, seconds=100.0)
     lossy = {**twenty, "k": 1, "table": True, "recall": "fast"}
     # A table of a million plans is looked up ten times slower than their structure: it gets the time for as many steps.
-    yield Variant("puddle-world-20/k-1-fast", "learning", lossy, seeds=3, seconds=450.0)
+    yield Variant("puddle-world-20/k-1-fast", "learning", lossy, seeds=3, seconds=300.0)
 
 
 def _cart_pole() -> Iterator[Variant]:
     task: dict[str, Any] = {"task": "cart-pole", "env": {"levels": 1_000_000}}
-    effort: dict[str, Any] = {"seeds": 3, "seconds": 400.0}
+    effort: dict[str, Any] = {"seeds": 3, "seconds": 320.0}
     for k in (1, 5_000):
         yield Variant(f"cart-pole/{share_name(k)}", "learning", {**task, "k": k}, **effort)
     for lookup in LOOKUPS[1:]:

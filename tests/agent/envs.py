@@ -162,5 +162,6 @@ CRITICS = {  # `policy_kwargs` of every kind of critic
     "tanh": {"activation_fn": torch.nn.Tanh},
     "one layer": {"net_arch": [48]},
     "three layers": {"net_arch": [48, 40, 32]},
+    "state layers": {"state_arch": [24, 16], "layer_norm": True, "interaction": True},
     "all": {"layer_norm": True, "interaction": True, "n_critics": 2},
 }

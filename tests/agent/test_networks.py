@@ -16,6 +16,7 @@ VARIANTS = {
     "layer norm": {"layer_norm": True},
     "interaction": {"interaction": True},
     "twins": {"n_critics": 2},
+    "state layers": {"state_arch": [12, 8], "layer_norm": True, "n_critics": 2},
     "all": {"layer_norm": True, "interaction": True, "n_critics": 3},
 }
 

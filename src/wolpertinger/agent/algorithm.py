@@ -47,7 +47,8 @@ class Wolpertinger(ActionSetAlgorithm):
         the full policy makes of it, where the critic has been trained; one more lookup and re-ranking an update.
     :param max_grad_norm: clip the gradients to this norm; None does not.
     :param policy_kwargs: net_arch, layer_norm, interaction (products of state and action in the critic), n_critics,
-        bound (of the proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
+        state_arch (layers of the critic that read the state alone, at no cost per candidate), bound (of the
+        proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
         features_extractor_class and the other arguments of `WolpertingerPolicy`.
 
     The remaining parameters are those of every off-policy algorithm of Stable-Baselines3.

@@ -205,7 +205,10 @@ class QNetwork(nn.Module):
 
 
 class Critic(ScaledModel):
-    """Q, or several of them: their least is the value of an action (twin critics, as in TD3)."""
+    """Q, or several of them: their least is the value of an action (twin critics, as in TD3).
+
+    Layers of `state_arch` read the state before it meets any action: whatever their size, k candidates cost no more.
+    """
 
     def __init__(
         self,
@@ -218,11 +221,23 @@ class Critic(ScaledModel):
         layer_norm: bool = False,
         interaction: bool = False,
         n_critics: int = 1,
+        state_arch: list[int] | None = None,
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
+        width = features_extractor.features_dim
+        self.state_layers = nn.Sequential()
+        if state_arch:
+            first = nn.Linear(width, state_arch[0])
+            self.state_layers.append(first).extend(
+                hidden_layers(state_arch[0], state_arch[1:], activation_fn, layer_norm)
+            )
+            width = state_arch[-1]
         shape: tuple[Any, ...] = (actions.dim, net_arch, activation_fn, layer_norm, interaction)
-        self.q_networks = nn.ModuleList(QNetwork(features_extractor.features_dim, *shape) for _ in range(n_critics))
+        self.q_networks = nn.ModuleList(QNetwork(width, *shape) for _ in range(n_critics))
+
+    def features(self, obs: PyTorchObs) -> Tensor:
+        return self.state_layers(super().features(obs))
 
     def forward(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
         """Every critic's value of one action per state (batch, dim), or of k (batch, k, dim): (critics, batch, ...)."""

@@ -88,6 +88,7 @@ class WolpertingerPolicy(BasePolicy):
         layer_norm: bool = False,
         interaction: bool = False,
         n_critics: int = 1,
+        state_arch: list[int] | None = None,
         bound: str = "tanh",
         features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
         features_extractor_kwargs: dict[str, Any] | None = None,
@@ -121,7 +122,7 @@ class WolpertingerPolicy(BasePolicy):
         self.actor, self.actor_target = (
             self._network(Actor, net_arch=actor_arch, bound=bound, **shared) for _ in range(2)
         )
-        shared |= {"interaction": interaction, "n_critics": n_critics}
+        shared |= {"interaction": interaction, "n_critics": n_critics, "state_arch": state_arch}
         self.critic, self.critic_target = (self._network(Critic, net_arch=critic_arch, **shared) for _ in range(2))
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2

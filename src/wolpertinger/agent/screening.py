@@ -185,7 +185,10 @@ def _fit(bend: nn.Module, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     y = bend(x.clone())  # it may work in place
     mean_x, mean_y = x.mean(dim=1), y.mean(dim=1)
     together = (x * y).mean(dim=1) - mean_x * mean_y
-    line = together / _variance(x, mean_x).clamp_min(torch.finfo(x.dtype).tiny)
+    # Where the inputs are all but the same, both are differences of rounded numbers: no line, rather than any.
+    rounding = 16 * torch.finfo(x.dtype).eps * mean_x.square() + torch.finfo(x.dtype).tiny
+    variance = _variance(x, mean_x)
+    line = torch.where(variance > rounding, together / variance, 0.0)
     return line, mean_y - line * mean_x, _variance(y, mean_y) - line * together
 
 

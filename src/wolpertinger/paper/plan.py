@@ -98,7 +98,7 @@ def share_name(k: int | float) -> str:
 
 
 def _recommender() -> Iterator[Variant]:
-    sizes: dict[int, dict[str, Any]] = {13_138: {"seeds": 3, "seconds": 420.0}, 835: {"seeds": 3, "seconds": 200.0}}
+    sizes: dict[int, dict[str, Any]] = {13_138: {"seeds": 3, "seconds": 240.0}, 835: {"seeds": 3, "seconds": 150.0}}
     for items, effort in sizes.items():
         family = f"recommender-{items}"
         changes = LARGE_CATALOGUE if items == 13_138 else {}

@@ -98,7 +98,7 @@ def share_name(k: int | float) -> str:
 
 
 def _recommender() -> Iterator[Variant]:
-    sizes: dict[int, dict[str, Any]] = {13_138: {"seeds": 3, "seconds": 240.0}, 835: {"seeds": 3, "seconds": 150.0}}
+    sizes: dict[int, dict[str, Any]] = {13_138: {"seeds": 3, "seconds": 300.0}, 835: {"seeds": 3, "seconds": 150.0}}
     for items, effort in sizes.items():
         family = f"recommender-{items}"
         changes = LARGE_CATALOGUE if items == 13_138 else {}
@@ -139,7 +139,7 @@ def _cart_pole() -> Iterator[Variant]:
     for k in (1, 5_000):
         yield Variant(f"cart-pole/{share_name(k)}", "learning", {**task, "k": k}, **effort)
     for lookup in LOOKUPS[1:]:
-        table = {**task, "k": 1, "table": True, "recall": lookup}
+        table = {**task, "k": 1, "table": True, "recall": lookup, "build_seconds": 20.0}
         yield Variant(f"cart-pole/k-1-{lookup}", "learning", table, **effort)
 
 

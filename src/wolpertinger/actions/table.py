@@ -76,6 +76,11 @@ class ActionTable:
         return self._store.version > 0
 
     @property
+    def version(self) -> int:
+        """Another number whenever actions were added or removed."""
+        return self._store.version
+
+    @property
     def ids(self) -> Actions:
         """The ids (n,) of the actions that are there."""
         return self._store.ids

@@ -19,7 +19,15 @@ from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.follower import Follower
 from wolpertinger.agent.match import match_actions
 from wolpertinger.agent.networks import Actor, Critic
-from wolpertinger.agent.policy import RERANKERS, CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
+from wolpertinger.agent.policy import (
+    CANDIDATES,
+    CRITICS,
+    RERANKERS,
+    CnnPolicy,
+    Explanation,
+    MultiInputPolicy,
+    WolpertingerPolicy,
+)
 from wolpertinger.agent.rerank import rank
 
 LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
@@ -34,6 +42,9 @@ class Wolpertinger(ActionSetAlgorithm):
         `VecEnv`, or the id of a registered environment.
     :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`.
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
+    :param critic: "mlp" (the paper), or "two-tower": phi(s) . psi(a) + v(a) + u(s), which can search all of A.
+    :param candidates: the k "nearest" to the proto-action (the paper); the k that a two-tower "critic" values most in
+        all of A; or "both", k each. See also `agent.action_vectors`.
     :param rerank: "exact" scores every candidate; "screened" only those that can still win after a cheaper look at all
         of them: faster at hundreds of candidates, for the same choice in all but a few of a thousand states; best
         with actions that are ids (see docs/performance.md).
@@ -69,6 +80,8 @@ class Wolpertinger(ActionSetAlgorithm):
         actions: ActionSet | None = None,
         *,
         k: int | float | None = None,
+        critic: str = "mlp",
+        candidates: str = "nearest",
         rerank: str = "exact",
         exploration: Exploration | None = None,
         learning_rate: float | Schedule = 1e-3,
@@ -123,6 +136,7 @@ class Wolpertinger(ActionSetAlgorithm):
         )
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
+        _check_forms(critic, candidates, rerank)
         _check_options(
             rerank,
             exploration,
@@ -134,6 +148,7 @@ class Wolpertinger(ActionSetAlgorithm):
             max_grad_norm,
             policy_kwargs,
         )
+        self.forms = {"critic": critic, "candidates": candidates}
         self.rerank = rerank
         self.critic_loss = critic_loss
         self.final_learning_rate = final_learning_rate
@@ -151,7 +166,8 @@ class Wolpertinger(ActionSetAlgorithm):
     def _setup_model(self) -> None:
         self.actions = match_actions(self.actions, self.action_space, self.env, self.exploration)
         k = resolve_k(min(DEFAULT_K, self.actions.n) if self._k is None else self._k, self.actions.n)
-        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, "rerank": self.rerank}
+        ours = {"actions": self.actions, "k": k, "rerank": self.rerank, **self.forms}
+        self.policy_kwargs = {**self.policy_kwargs, **ours}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
@@ -209,6 +225,7 @@ class Wolpertinger(ActionSetAlgorithm):
 
         # Line 16.
         self.follower.step(self.tau)
+        self.policy.tick()
         self._n_updates += 1
         self.diagnostics.add(critic_loss=critic_loss.detach(), actor_loss=actor_loss.detach())
 
@@ -270,6 +287,8 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def dump_logs(self) -> None:
         self.diagnostics.record(self.logger, self.policy.clock, self.actions, self.k)
+        if self.policy.catalogue is not None:
+            self.policy.catalogue.record(self.logger)
         super().dump_logs()
 
     def learn(
@@ -283,7 +302,9 @@ class Wolpertinger(ActionSetAlgorithm):
     ) -> Self:
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+        super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+        self.policy.refresh()
+        return self
 
     def explain(self, observation: npt.NDArray | dict[str, npt.NDArray]) -> Explanation:
         """What the policy sees and picks in one state, or in each of a batch of states."""
@@ -291,7 +312,7 @@ class Wolpertinger(ActionSetAlgorithm):
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
             proto, features = self.actor(obs), self.critic.features(obs)
-            candidates = self.policy.nearest(proto)
+            candidates = self.policy.find(proto, self.policy.query(obs, proto))
             vectors = self.policy.embed(candidates)
             q = rank(self.critic, features, vectors)
             place = q.argmax(dim=1)
@@ -299,13 +320,27 @@ class Wolpertinger(ActionSetAlgorithm):
                 place = self.policy.best(self.critic, features, candidates, vectors).place
         distances = (vectors - proto.unsqueeze(1)).norm(dim=-1)
         parts = (proto, candidates, distances, q, candidates[torch.arange(len(proto)), place])
-        arrays = (part.cpu().numpy() for part in parts)
+        arrays = (*(part.cpu().numpy() for part in parts), self.policy.sources(candidates))
         return Explanation(*(array if batched else array[0] for array in arrays))
+
+    def action_vectors(self) -> npt.NDArray[np.float32]:
+        """psi(a) of every action, as a two-tower critic has learned it (n, width): its representation of them."""
+        return self.policy.action_vectors().cpu().numpy()
 
 
 def _rows(obs: PyTorchObs, rows: torch.Tensor) -> PyTorchObs:
     """Some rows of a batch of observations."""
     return {name: part[rows] for name, part in obs.items()} if isinstance(obs, dict) else obs[rows]
+
+
+def _check_forms(critic: str, candidates: str, rerank: str) -> None:
+    for name, value, known in (("critic", critic, CRITICS), ("candidates", candidates, CANDIDATES)):
+        if value not in known:
+            raise ValueError(f"{name}={value!r}: give one of {', '.join(map(repr, known))}")
+    if candidates != "nearest" and critic != "two-tower":
+        raise ValueError(f'candidates={candidates!r} needs a critic that can search all of A: give critic="two-tower"')
+    if rerank == "screened" and critic == "two-tower":
+        raise ValueError('rerank="screened" is for critic="mlp": two towers have nothing to screen; leave rerank out')
 
 
 def _check_options(
@@ -327,7 +362,7 @@ def _check_options(
         raise ValueError(f'gradient_at={gradient_at!r}: give "proto" or "action"')
     if exploration is not None and not isinstance(exploration, Exploration):
         raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
-    if own := {"actions", "k", "rerank"} & (policy_kwargs or {}).keys():
+    if own := {"actions", "k", "rerank", "critic", "candidates"} & (policy_kwargs or {}).keys():
         raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
     for name, value in (("anchor", anchor), ("max_grad_norm", max_grad_norm)):
         if value is not None and not value >= 0:

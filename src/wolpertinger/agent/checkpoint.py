@@ -171,14 +171,14 @@ def _existing(source: archive.Target) -> archive.Target:
 
 def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
     """The constructor's arguments, as far as JSON can say them, and the names of those that `load` must ask for."""
-    values = {name: getattr(agent, name) for name in SETTINGS}
+    values = {name: getattr(agent, name) for name in SETTINGS} | agent.forms
     # A share, or the default, would be another count by now if actions came or went.
     values["k"] = agent.k if isinstance(agent.actions, ActionTable) and agent.actions.has_changed else agent._k
     values["exploration"] = asdict(agent.exploration)
     values["train_freq"] = [agent.train_freq.frequency, agent.train_freq.unit.value]  # type: ignore[union-attr]
     values["stats_window_size"] = agent._stats_window_size
     values["policy_kwargs"] = {
-        name: v for name, v in agent.policy_kwargs.items() if name not in ("actions", "k", "rerank")
+        name: v for name, v in agent.policy_kwargs.items() if name not in ("actions", "k", "rerank", *agent.forms)
     }
     if agent.replay_buffer_class is _usual_buffer(agent):  # which Stable-Baselines3 chooses, with these arguments
         values["replay_buffer_class"] = None

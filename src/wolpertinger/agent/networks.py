@@ -11,9 +11,10 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, sample_actions
+from wolpertinger.agent.layers import hidden_layers, last_layer
+from wolpertinger.agent.towers import TwoTower
 
 SAMPLED_ACTIONS = 1000  # of which the size of vectors is measured
-LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values start near 0, protos near the middle
 
 
 class VectorScale(nn.Module):
@@ -54,22 +55,6 @@ class VectorScale(nn.Module):
         """Offset and slope that do to vectors what the given ones (..., n), (..., n, dim) do to the critic's inputs."""
         slope = slope / (self.divisor * self.spread)
         return offset - slope @ self.middle, slope
-
-
-def hidden_layers(width: int, net_arch: list[int], activation_fn: type[nn.Module], layer_norm: bool) -> list[nn.Module]:
-    """The layers that follow a first one of `width` outputs, each normalised (or not) before its activation."""
-    layers: list[nn.Module] = [*([nn.LayerNorm(width)] if layer_norm else []), activation_fn()]
-    for next_width in net_arch:
-        layers += [nn.Linear(width, next_width), *([nn.LayerNorm(next_width)] if layer_norm else []), activation_fn()]
-        width = next_width
-    return layers
-
-
-def last_layer(width: int, outputs: int) -> nn.Linear:
-    layer = nn.Linear(width, outputs)
-    nn.init.uniform_(layer.weight, -LAST_LAYER, LAST_LAYER)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 class _InvertGradients(torch.autograd.Function):
@@ -222,6 +207,7 @@ class Critic(ScaledModel):
         interaction: bool = False,
         n_critics: int = 1,
         state_arch: list[int] | None = None,
+        form: str = "mlp",
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
@@ -233,8 +219,17 @@ class Critic(ScaledModel):
                 hidden_layers(state_arch[0], state_arch[1:], activation_fn, layer_norm)
             )
             width = state_arch[-1]
-        shape: tuple[Any, ...] = (actions.dim, net_arch, activation_fn, layer_norm, interaction)
-        self.q_networks = nn.ModuleList(QNetwork(width, *shape) for _ in range(n_critics))
+        shape: tuple[int, int, list[int], type[nn.Module], bool] = (
+            width,
+            actions.dim,
+            net_arch,
+            activation_fn,
+            layer_norm,
+        )
+        self.q_networks = nn.ModuleList(
+            TwoTower(*shape) if form == "two-tower" else QNetwork(*shape, interaction=interaction)
+            for _ in range(n_critics)
+        )
 
     def features(self, obs: PyTorchObs) -> Tensor:
         return self.state_layers(super().features(obs))
@@ -245,6 +240,16 @@ class Critic(ScaledModel):
         return torch.stack([q(features, inputs) for q in self.q_networks])
 
     @property
-    def networks(self) -> list[QNetwork]:
+    def towers(self) -> list[TwoTower]:
+        """The critics, if they are of two towers."""
+        return [network for network in self.networks if isinstance(network, TwoTower)]
+
+    def keys(self, inputs: Tensor, *, values: bool = True) -> Tensor:
+        """(psi, v) of actions by each of the towers, or psi alone, side by side (n, width)."""
+        keys = [network.key(inputs) for network in self.towers]
+        return torch.cat(keys if values else [key[:, :-1] for key in keys], dim=1)
+
+    @property
+    def networks(self) -> list[QNetwork | TwoTower]:
         """The critics themselves, one or several."""
         return list(self.q_networks)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, can_list, list_actions
+from wolpertinger.agent.catalogue import Catalogue
 from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.rerank import Best, exact
@@ -27,6 +28,8 @@ from wolpertinger.memory import keep_freed_memory
 
 CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors of 40 numbers
 RERANKERS = ("exact", "screened")
+CRITICS = ("mlp", "two-tower")
+CANDIDATES = ("nearest", "critic", "both")
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,9 @@ class WolpertingerPolicy(BasePolicy):
         actions: ActionSet,
         k: int,
         rerank: str = "exact",
+        critic: str = "mlp",
+        candidates: str = "nearest",
+        refresh_every: int | None = None,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,
@@ -122,8 +128,10 @@ class WolpertingerPolicy(BasePolicy):
         self.actor, self.actor_target = (
             self._network(Actor, net_arch=actor_arch, bound=bound, **shared) for _ in range(2)
         )
-        shared |= {"interaction": interaction, "n_critics": n_critics, "state_arch": state_arch}
+        shared |= {"interaction": interaction, "n_critics": n_critics, "state_arch": state_arch, "form": critic}
         self.critic, self.critic_target = (self._network(Critic, net_arch=critic_arch, **shared) for _ in range(2))
+        self.candidates = candidates
+        self.catalogue = None if candidates == "nearest" else Catalogue(actions, self.critic, refresh_every)
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
             target.set_training_mode(False)
@@ -152,7 +160,10 @@ class WolpertingerPolicy(BasePolicy):
 
     @torch.no_grad()
     def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:
-        """The best by `critic` of the k actions nearest to `proto` (Algorithm 1 after its first line)."""
+        """The best by `critic` of the k actions nearest to `proto` (Algorithm 1 after its first line).
+
+        Or of the k that the critic itself finds in all of A, or of both, as `candidates` says.
+        """
         features = critic.features(obs)
         if self.k >= self.actions.n and can_list(self.actions):  # nothing to look up
             blocks = list_actions(self.actions, max(1, CANDIDATES_AT_ONCE // max(1, len(proto))))
@@ -160,15 +171,46 @@ class WolpertingerPolicy(BasePolicy):
             choice = reduce(Choice.or_better, (self._best_of(block, features, proto, critic) for block in shared))
         else:
             states = max(1, CANDIDATES_AT_ONCE // self.k)  # the candidates of a whole batch may not fit
-            parts = zip(torch.split(features, states), torch.split(proto, states), strict=True)
-            choice = reduce(Choice.join, (self._best_nearest(*part, critic) for part in parts))
+            whole = features, proto, self.query(obs, proto)
+            parts = zip(*(torch.split(tensor, states) for tensor in whole), strict=True)
+            choice = reduce(Choice.join, (self._best_candidate(critic, *part) for part in parts))
         if self.rerank == "screened" and critic is self.critic_target:  # in training: the policy as such has no memory
             self.favourites.add(choice.action)
         return choice
 
-    def _best_nearest(self, features: Tensor, proto: Tensor, critic: Critic) -> Choice:
+    def query(self, obs: PyTorchObs, proto: Tensor) -> Tensor:
+        """What the critic's own candidates are looked for by (batch, width); the proto-action if there are none."""
+        if self.catalogue is None:
+            return proto
+        with self.clock("search"):
+            self.catalogue.catch_up(self.critic)
+            return self.catalogue.query(obs)
+
+    def find(self, proto: Tensor, query: Tensor) -> Tensor:
+        """The candidates (batch, k, ...): those nearest to the proto-action first, then those that the critic finds."""
+        if self.catalogue is None:
+            return self.nearest(proto)
+        with self.clock("search"):
+            found = self.catalogue.best(query, self.k)
+        return found if self.candidates == "critic" else torch.cat([self.nearest(proto), found], dim=1)
+
+    def sources(self, candidates: Tensor) -> np.ndarray:
+        """Where each of the candidates that `find` gave came from (batch, k)."""
+        if self.candidates != "both":
+            return np.full(candidates.shape[:2], self.candidates)
+        nearest, found = (
+            candidates.flatten(2).chunk(2, dim=1)
+            if candidates.dim() > 2
+            else (candidates.unsqueeze(-1).chunk(2, dim=1))
+        )
+        same = (nearest.unsqueeze(2) == found.unsqueeze(1)).all(dim=-1)  # (batch, k, k)
+        twice = torch.cat([same.any(dim=2), same.any(dim=1)], dim=1).cpu().numpy()
+        once = np.repeat(["nearest", "critic"], same.shape[1])
+        return np.where(twice, "both", once)
+
+    def _best_candidate(self, critic: Critic, features: Tensor, proto: Tensor, query: Tensor) -> Choice:
         with self.clock("lookup"):
-            candidates = self.nearest(proto)  # (batch, k, ...)
+            candidates = self.find(proto, query)  # (batch, k, ...)
         parts = torch.split(candidates, CANDIDATES_AT_ONCE, dim=1)  # one, unless k is huge
         return reduce(Choice.or_better, (self._best_of(part, features, proto, critic) for part in parts))
 
@@ -182,7 +224,7 @@ class WolpertingerPolicy(BasePolicy):
             if vectors.dim() == 2:
                 return Choice(proto, candidates[best.place], vectors[best.place], best.value, best.mean, None, k)
             chosen = torch.arange(len(proto), device=proto.device), best.place
-            is_nearest = best.place == 0
+            is_nearest = None if self.candidates == "critic" else best.place == 0
             return Choice(proto, candidates[chosen], vectors[chosen], best.value, best.mean, is_nearest, k)
 
     def best(self, critic: Critic, features: Tensor, candidates: Tensor, vectors: Tensor) -> Best:
@@ -191,6 +233,29 @@ class WolpertingerPolicy(BasePolicy):
             return exact(critic, features, vectors)
         favourites = self.favourites.among(candidates) if candidates.dim() == vectors.dim() - 1 else None
         return screened(critic, features, vectors, favourites)
+
+    def tick(self) -> None:
+        """The critic has been updated."""
+        if self.catalogue is not None:
+            self.catalogue.tick()
+
+    def refresh(self) -> None:
+        """Search by the critic as it is now."""
+        if self.catalogue is not None:
+            self.catalogue.catch_up(self.critic, now=True)
+
+    @torch.no_grad()
+    def action_vectors(self) -> Tensor:
+        """psi of every action by a two-tower critic (n, width), those of several critics side by side."""
+        if not self.critic.towers:
+            raise ValueError('critic="mlp" learns no vectors of actions: make the agent with critic="two-tower"')
+        if not can_list(self.actions):
+            raise ValueError(f"{self.actions!r} has {self.actions.n} actions, too many to list")
+        blocks = (
+            torch.from_numpy(self.actions.embed(block)) for block in list_actions(self.actions, CANDIDATES_AT_ONCE)
+        )
+        inputs = (self.critic.scale.to_inputs(block.to(self.device, torch.float32)) for block in blocks)
+        return torch.cat([self.critic.keys(block, values=False) for block in inputs])
 
     def forward(self, obs: PyTorchObs, deterministic: bool = False) -> Tensor:
         return self._predict(obs, deterministic)
@@ -239,10 +304,12 @@ class Explanation:
     proto: np.ndarray
     """The actor's proto-action (dim,)."""
     actions: np.ndarray
-    """The k candidates, nearest first (k, ...)."""
+    """The k candidates, nearest first (k, ...); behind them those that the critic found, best first."""
     distances: np.ndarray
     """From the proto-action to each candidate (k,)."""
     q: np.ndarray
     """The critic's value of each candidate (k,)."""
     chosen: np.ndarray
     """The candidate with the largest value."""
+    sources: np.ndarray
+    """Where each candidate came from (k,): "nearest", "critic", or "both", which then stands twice."""

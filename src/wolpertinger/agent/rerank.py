@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
+from wolpertinger.agent.towers import TwoTower
 from wolpertinger.threads import count_threads
 
 # Candidates in a block, for each thread that works on it. Of 64 x 656 with 400-300 units on two threads, blocks of 512,
@@ -57,7 +58,10 @@ class Values:
 
     def __init__(self, critic: Critic, features: Tensor) -> None:
         self._n = len(features)
-        self._networks = [_Network(network, critic.scale, features) for network in critic.networks]
+        self._networks = [
+            (_Towers if isinstance(network, TwoTower) else _Network)(network, critic.scale, features)  # type: ignore[arg-type]
+            for network in critic.networks
+        ]
 
     def __call__(self, vectors: Tensor, states: Tensor | None = None) -> Tensor:
         """Values (n, m) of m actions (n, m, dim) in each state, or in each of `states` (n,), by number."""
@@ -71,10 +75,7 @@ class Values:
         """Values (batch, m) of the same m actions (m, dim) in every state."""
         found = vectors.new_empty(self._n, len(vectors))
         for columns in (slice(start, start + BLOCK) for start in range(0, len(vectors), BLOCK)):
-            parts = [each.action_parts(vectors[columns]) for each in self._networks]
-            for row in range(self._n):
-                values = [each.of_parts(row, *part) for each, part in zip(self._networks, parts, strict=True)]
-                found[row, columns] = _least(values)
+            found[:, columns] = _least([each.of_shared(vectors[columns]) for each in self._networks])
         return found
 
 
@@ -105,17 +106,36 @@ class _Network:
             hidden.addcmul_(factor.unsqueeze(1), self.action_factor(inputs))
         return hidden
 
-    def action_parts(self, vectors: Tensor) -> tuple[Tensor, Tensor | None]:
-        """What actions (m, dim) put into the first layer, whatever the state: (m, width) each."""
+    def of_shared(self, vectors: Tensor) -> Tensor:
+        """Values (batch, m) of the same actions (m, dim) in every state."""
         inputs = self.scale.to_inputs(vectors)
-        return self.network.action(inputs), None if self.action_factor is None else self.action_factor(inputs)
+        action = self.network.action(inputs)  # what actions put into the first layer, whatever the state
+        action_factor = None if self.action_factor is None else self.action_factor(inputs)
+        found = vectors.new_empty(len(self.state), len(vectors))
+        for row, state in enumerate(self.state):
+            hidden = action + state
+            if self.factor is not None and action_factor is not None:
+                hidden.addcmul_(action_factor, self.factor[row])
+            found[row] = through(self.network.rest, hidden)
+        return found
 
-    def of_parts(self, row: int, action: Tensor, factor: Tensor | None) -> Tensor:
-        """Values (m,) in one state of the actions with these parts."""
-        hidden = action + self.state[row]
-        if self.factor is not None and factor is not None:
-            hidden.addcmul_(factor, self.factor[row])
-        return through(self.network.rest, hidden)
+
+class _Towers:
+    """A critic of two towers in a batch of states, whose tower's output it holds."""
+
+    def __init__(self, network: TwoTower, scale: VectorScale, features: Tensor) -> None:
+        self.network, self.scale = network, scale
+        self.query, self.offset = network.query(features)  # (batch, width), (batch,)
+
+    def __call__(self, states: slice | Tensor, vectors: Tensor) -> Tensor:
+        """Values (n, m) of actions (n, m, dim) in these n states."""
+        keys = self.network.key(self.scale.to_inputs(vectors))
+        return (keys @ self.query[states].unsqueeze(-1)).squeeze(-1) + self.offset[states].unsqueeze(-1)
+
+    def of_shared(self, vectors: Tensor) -> Tensor:
+        """Values (batch, m) of the same actions (m, dim) in every state."""
+        keys = self.network.key(self.scale.to_inputs(vectors))
+        return torch.addmm(self.offset.unsqueeze(-1), self.query, keys.t())
 
 
 def blocks(values: Tensor, size: int) -> Iterable[tuple[slice, slice]]:

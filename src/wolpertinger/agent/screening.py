@@ -48,7 +48,11 @@ def screened(critic: Critic, features: Tensor, vectors: Tensor, favourites: Tens
     if k < LEAST or k * len(features) < IN_ALL or dim > WIDEST or vectors.dim() == 2:
         return exact(critic, features, vectors)
     values = Values(critic, features)
-    stand_ins = [StandIn(network, critic.scale, features, vectors) for network in critic.networks]
+    stand_ins = [
+        StandIn(network, critic.scale, features, vectors)
+        for network in critic.networks
+        if isinstance(network, QNetwork)
+    ]
     estimates = torch.stack([stand_in(vectors) for stand_in in stand_ins]).amin(dim=0)  # (batch, k)
 
     first = estimates.topk(int(FIRST * k), dim=1).indices

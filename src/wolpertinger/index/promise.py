@@ -188,6 +188,12 @@ class PromisedIndex:
             self._use(k, tuning, live=len(points) >= count_queries(k))
             return tuning
 
+    def follow(self, other: "PromisedIndex") -> None:
+        """Begin with what another one over the same rows, before they moved, knew: what is asked, and what served."""
+        for points in (other._recent[other._asked % RECENT :], other._recent[: other._asked % RECENT]):
+            self._remember(points)
+        self._tuner.follow(other._tuner, {state.recipe for state in other._states.values()} - {"exact"})
+
     def health(self) -> list[Health]:
         """One for each k that was searched for."""
         return [

@@ -104,6 +104,11 @@ class Tuner:
         """Take in an index that was built before, such as one from a file."""
         self._built[index.recipe] = Built(index, 0.0, index.nbytes / self.store.size)
 
+    def follow(self, other: "Tuner", recipes: Iterable[str]) -> None:
+        """Try only what served another one, if anything did, with the centroids that it found."""
+        self._recipes = list(recipes) or self._recipes
+        self._centroids = dict(other._centroids)
+
     def keep(self, recipes: Iterable[str]) -> None:
         """Forget what was built by other recipes: they take memory."""
         self._built = {recipe: self._built[recipe] for recipe in recipes if recipe in self._built}

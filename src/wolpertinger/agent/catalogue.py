@@ -1,0 +1,128 @@
+"""Candidates from the critic itself: the actions that a two-tower critic values most, out of all of A.
+
+An action's part of such a critic, its key, does not depend on the state. Kept for all actions, the keys make "the best
+of A" a matrix product, or an index for a million of them. They are worked out anew every so many updates; until then
+the search goes by a copy of the critic as it was, and what it finds is re-ranked by the critics as they are.
+"""
+
+import copy
+from time import perf_counter
+from typing import Any
+
+import torch
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.type_aliases import PyTorchObs
+from torch import Tensor, nn
+
+from wolpertinger.actions import ActionSet, ActionTable, can_list, list_actions
+from wolpertinger.agent.networks import Critic
+from wolpertinger.index import InnerProductIndex
+
+MOST = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
+PER_UPDATE = 400  # actions whose keys are worked out per update, on average, unless the user says how often
+INDEXED = 200_000  # actions from which on an index takes the place of a product with all keys
+RECALL = 0.95  # of that index
+CHUNK = 2**14  # actions whose keys are worked out together
+SCORES_AT_ONCE = 2**22  # 16 MB
+ASKED = 64  # states in which the search is compared before and after a refresh
+
+
+class Catalogue(nn.Module):
+    """The keys of all actions, by a copy of the critic, and the search in them. The copy is saved, the keys are not."""
+
+    age: Tensor
+    """Updates of the critic since the copy was made."""
+
+    def __init__(self, actions: ActionSet, critic: Critic, refresh_every: int | None) -> None:
+        super().__init__()
+        if not can_list(actions) or actions.n > MOST:
+            raise ValueError(
+                f"the critic cannot search {actions!r}: it looks at every action, and {actions.n} are too many "
+                f'({MOST} at most); leave candidates="nearest"'
+            )
+        if refresh_every is not None and refresh_every < 1:
+            raise ValueError(f"refresh_every={refresh_every}: give a number of updates of at least 1, or None")
+        self.actions = actions
+        self.every = max(1, actions.n // PER_UPDATE) if refresh_every is None else refresh_every
+        self.critic = copy.deepcopy(critic).requires_grad_(False)
+        self.register_buffer("age", torch.zeros((), dtype=torch.int64))
+        self.seconds = 0.0
+        """Spent on keys and their index, in all."""
+        self.agreement: float | None = None
+        """In what share of the last states was the best action the same before and after the last refresh?"""
+        self._keys: Tensor | None = None
+        self._members = torch.empty(0)  # the actions, in the order of their keys
+        self._version = 0
+        self._index: InnerProductIndex | None = None
+        self._asked: Any = None
+
+    def tick(self) -> None:
+        """The critic was updated."""
+        self.age += 1
+
+    def catch_up(self, critic: Critic, *, now: bool = False) -> None:
+        """Go by this critic as it is, if it is time to, or `now`."""
+        if self.age < (1 if now else self.every):
+            return
+        before = None if self._asked is None else self.best(self.query(self._asked), 1)
+        self.critic.load_state_dict(critic.state_dict())
+        self.age.zero_()
+        self._keys = None
+        if before is not None:
+            same = before == self.best(self.query(self._asked), 1)
+            self.agreement = same.flatten(1).all(dim=1).float().mean().item()
+
+    @torch.no_grad()
+    def query(self, obs: PyTorchObs) -> Tensor:
+        """What to look for in each state (batch, width): its product with a key is an action's value, but for u(s)."""
+        self._asked = {name: part[-ASKED:] for name, part in obs.items()} if isinstance(obs, dict) else obs[-ASKED:]
+        # Several critics are searched by their mean: all their queries side by side, and all their keys.
+        features = self.critic.features(obs)
+        return torch.cat([network.query(features)[0] for network in self.critic.towers], dim=1)
+
+    @torch.no_grad()
+    def best(self, query: Tensor, k: int) -> Tensor:
+        """The k actions of A with the largest products, the largest first (batch, k, ...)."""
+        keys = self.keys()
+        k = min(k, len(keys))
+        if self._index is not None:
+            return self._members[torch.from_numpy(self._index.search(query.numpy(force=True), k)).to(query.device)]
+        at_once = max(1, SCORES_AT_ONCE // len(keys))
+        places = torch.cat([_largest(part @ keys.t(), k) for part in torch.split(query, at_once)])
+        return self._members[places]
+
+    def record(self, logger: Logger) -> None:
+        """Write how old the keys are, what a refresh changed, and what all of them cost."""
+        logger.record("search/age", int(self.age))
+        logger.record("search/seconds", self.seconds)
+        if self.agreement is not None:
+            logger.record("search/agreement", self.agreement)
+
+    def keys(self) -> Tensor:
+        """The keys of all actions (n, width), as of the last refresh."""
+        version = self.actions.version if isinstance(self.actions, ActionTable) else 0
+        if self._keys is None or self._version != version:
+            start = perf_counter()
+            self._keys, self._version = self._work_out(), version
+            if len(self._keys) >= INDEXED:
+                numbers = self._keys.numpy(force=True)
+                self._index = InnerProductIndex(numbers, RECALL, like=self._index)
+            self.seconds += perf_counter() - start
+        return self._keys
+
+    @torch.no_grad()
+    def _work_out(self) -> Tensor:
+        assert can_list(self.actions)
+        device = self.age.device
+        keys, members = [], []
+        for block in list_actions(self.actions, CHUNK):
+            vectors = torch.from_numpy(self.actions.embed(block)).to(device, torch.float32)
+            keys.append(self.critic.keys(self.critic.scale.to_inputs(vectors)))
+            members.append(torch.from_numpy(block))
+        self._members = torch.cat(members).to(device)
+        return torch.cat(keys)
+
+
+def _largest(scores: Tensor, k: int) -> Tensor:
+    """Places (batch, k) of the largest scores (batch, n)."""
+    return scores.argmax(dim=1, keepdim=True) if k == 1 else scores.topk(k, dim=1).indices

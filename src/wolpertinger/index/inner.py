@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.index.base import Ids, Vectors, check_queries, check_vectors
-from wolpertinger.index.promise import PromisedIndex
+from wolpertinger.index.promise import PromisedIndex, likely_queries
+from wolpertinger.index.store import Store
 from wolpertinger.index.tune import BUILD_SECONDS
 
 
@@ -29,7 +30,7 @@ class InnerProductIndex:
         self._radius = float(np.sqrt(squares.max()))
         room = np.sqrt(np.maximum(self._radius**2 - squares, 0)).astype(np.float32)
         longer = np.concatenate([table, room[:, None]], axis=1)
-        self._index = PromisedIndex(longer, promise, build_seconds=build_seconds)
+        self._index = PromisedIndex(longer, promise, build_seconds=build_seconds, likely=self._likely)
         if like is not None:
             self._index.follow(like._index)
 
@@ -49,6 +50,10 @@ class InnerProductIndex:
 
     def _lengthen(self, queries: Vectors) -> Vectors:
         """As long as the vectors are, which changes no order, and into their space."""
-        lengths = np.linalg.norm(queries, axis=1, keepdims=True)
-        scaled = queries * (self._radius / np.maximum(lengths, np.finfo(np.float32).tiny))
+        lengths = np.linalg.norm(queries.astype(np.float64), axis=1, keepdims=True)
+        scaled = queries * (self._radius / np.where(lengths > 0, lengths, 1.0))
         return np.pad(scaled.astype(np.float32), ((0, 0), (0, 1)))
+
+    def _likely(self, store: Store, count: int) -> Vectors:
+        """Nothing is known of the queries before they come: directions of vectors, with noise."""
+        return self._lengthen(likely_queries(store, count)[:, :-1])

@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,7 +104,9 @@ class PromisedIndex:
         recipe: str | None = None,
         build_seconds: float = BUILD_SECONDS,
         built: Mapping[str, npt.NDArray[np.uint8]] | None = None,
+        likely: Callable[[Store, int], Vectors] | None = None,
     ) -> None:
+        self._likely = likely or likely_queries
         self.promise = check_recall(promise)
         self.store = as_store(vectors)
         self.recipe = recipe
@@ -248,7 +250,7 @@ class PromisedIndex:
         return float(np.mean(state.window)) + DOUBT * error < self.promise
 
     def _tune(self, k: int, *, live: bool = False, build: bool = True) -> None:
-        queries = self._recent if live else np.concatenate([self._recent, likely_queries(self.store, RECENT)])
+        queries = self._recent if live else np.concatenate([self._recent, self._likely(self.store, RECENT)])
         before = self.tuning_seconds
         tuning = self._timed(queries, k=k, build=build)
         self._use(k, tuning, live=live)

@@ -1,0 +1,271 @@
+"""A critic of two towers, and the candidates that it finds in all of A, beside loops over all of A."""
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.logger import configure
+
+from wolpertinger import ActionProduct, ActionTable, Wolpertinger
+from wolpertinger.agent import catalogue as module
+
+from .envs import DictEnv, TargetEnv, all_actions, best_of, scramble, scramble_all, small_agent
+
+VECTORS = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+CRITICS = {
+    "one": {},
+    "layer norm": {"layer_norm": True},
+    "twins": {"n_critics": 2},
+    "state layers": {"state_arch": [12]},
+    "one layer": {"net_arch": [16]},
+}
+
+
+def tower_agent(env=None, **kwargs):
+    env = TargetEnv(ActionTable(VECTORS), length=5) if env is None else env
+    policy_kwargs = {"net_arch": [16, 16], **kwargs.pop("policy_kwargs", {})}
+    policy = kwargs.pop("policy", "MlpPolicy")
+    return small_agent(
+        env, policy, critic="two-tower", policy_kwargs=policy_kwargs, **{"candidates": "critic", **kwargs}
+    )
+
+
+def fresh(agent):
+    """Other weights, and keys that know of them."""
+    scramble_all(agent)
+    agent.policy.tick()
+    agent.policy.refresh()
+    return agent
+
+
+def states(n=7, seed=1):
+    return torch.randn(n, 3, generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def all_values(agent, obs, critic=None):
+    vectors = torch.from_numpy(agent.actions.embed(all_actions(agent.actions)))
+    return (critic or agent.critic)(obs, vectors.expand(len(obs), -1, -1)).amin(dim=0)
+
+
+@pytest.mark.parametrize("critic", CRITICS)
+def test_with_k_1_and_fresh_keys_the_choice_is_the_best_of_all_actions(critic):
+    agent = fresh(tower_agent(k=1, policy_kwargs=CRITICS[critic]))
+    obs = states()
+    expected = all_values(agent, obs).argmax(dim=1)
+    if "n_critics" in CRITICS[critic]:  # it searches by the mean of the critics
+        vectors = torch.from_numpy(VECTORS).expand(len(obs), -1, -1)
+        expected = agent.critic(obs, vectors).mean(dim=0).argmax(dim=1)
+    np.testing.assert_array_equal(agent.predict(obs.numpy(), deterministic=True)[0], expected)
+    assert len(expected.unique()) > 1
+
+
+@torch.no_grad()
+def test_the_value_is_the_product_of_the_towers_and_what_each_adds():
+    agent = fresh(tower_agent())
+    network, obs, vector = agent.critic.q_networks[0], states(1), torch.from_numpy(VECTORS[:1])
+    state, action = network.state_tower(obs)[0], network.action_tower(agent.critic.scale.to_inputs(vector))[0]
+    product = sum(float(state[i] * action[i]) for i in range(len(state) - 1))
+    assert agent.critic(obs, vector).item() == pytest.approx(product + float(action[-1]) + float(state[-1]), rel=1e-4)
+
+
+def test_values_start_near_0_and_every_layer_has_a_gradient():
+    agent = tower_agent()
+    q = agent.critic(states(), torch.from_numpy(VECTORS[:7]))
+    assert q.abs().max() < 0.1
+    q.sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.abs().max() > 0 for parameter in agent.critic.parameters())
+
+
+@pytest.mark.parametrize("n_actions", [300, 2_000])  # fewer and more than are shared out among the states
+def test_of_all_actions_as_candidates_the_best_is_chosen(n_actions):
+    vectors = np.random.default_rng(0).normal(size=(n_actions, 3))
+    env = TargetEnv(ActionTable(vectors), length=5)
+    agent = fresh(tower_agent(env, k=n_actions, candidates="nearest", policy_kwargs={"n_critics": 2}))
+    obs = states()
+    choice = agent.policy.choose(obs, agent.actor(obs), agent.critic)
+    values = all_values(agent, obs)
+    torch.testing.assert_close(choice.value, values.amax(dim=1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(choice.action, values.argmax(dim=1))
+
+
+@torch.no_grad()
+def test_k_candidates_are_the_k_best_of_all_best_first():
+    agent = fresh(tower_agent(k=9))
+    obs = states()
+    found = agent.explain(obs.numpy())
+    np.testing.assert_array_equal(found.actions, all_values(agent, obs).topk(9, dim=1).indices)
+    assert (found.sources == "critic").all()
+    np.testing.assert_array_equal(found.chosen, found.actions[:, 0])
+
+
+def test_both_holds_the_nearest_and_the_best_and_says_which_is_which():
+    agent = fresh(tower_agent(k=5, candidates="both"))
+    obs = states(40)
+    found = agent.explain(obs.numpy())
+    protos = agent.actor(obs).detach().numpy()
+    np.testing.assert_array_equal(found.actions[:, :5], agent.actions.nearest(protos, 5))
+    np.testing.assert_array_equal(found.actions[:, 5:], all_values(agent, obs).topk(5, dim=1).indices)
+    for row, source in zip(found.actions, found.sources, strict=True):
+        near, best = set(row[:5]), set(row[5:])
+        for action, name in zip(row, source, strict=True):
+            assert name == ("both" if action in near & best else "nearest" if action in near else "critic")
+    assert {"nearest", "critic", "both"} == set(found.sources.flat)
+
+
+def test_the_target_is_the_best_of_the_candidates_by_the_target_critic():
+    agent = fresh(tower_agent(k=6))
+    obs = states()
+    choice = agent.policy.choose(obs, agent.actor_target(obs), agent.critic_target)
+    candidates = all_values(agent, obs).topk(6, dim=1).indices.numpy()
+    for state, action, value, row in zip(obs, choice.action, choice.value, candidates, strict=True):
+        expected, q = best_of(agent.critic_target, state, agent.actions, row)
+        assert (int(action), value.item()) == (expected, pytest.approx(q, rel=1e-4))
+
+
+def test_keys_stay_as_they_are_for_so_many_updates():
+    agent = fresh(tower_agent(k=4, policy_kwargs={"refresh_every": 3}))
+    obs = states()
+    before = agent.explain(obs.numpy()).actions
+    scramble(agent.critic, 10)
+    for age in (1, 2):
+        agent.policy.tick()
+        now = agent.explain(obs.numpy())
+        np.testing.assert_array_equal(now.actions, before)  # searched by the old critic
+        assert int(agent.policy.catalogue.age) == age
+    values = all_values(agent, obs).gather(1, torch.from_numpy(before)).numpy()
+    np.testing.assert_allclose(now.q, values, rtol=1e-4, atol=1e-5)  # re-ranked by the new one
+    agent.policy.tick()
+    np.testing.assert_array_equal(agent.explain(obs.numpy()).actions, all_values(agent, obs).topk(4, dim=1).indices)
+    assert agent.policy.catalogue.agreement < 1
+
+
+def test_training_leaves_fresh_keys_and_logs_their_age(tmp_path):
+    agent = tower_agent(k=4, policy_kwargs={"refresh_every": 7})
+    agent.set_logger(configure(str(tmp_path), ["csv"]))
+    agent.learn(60, log_interval=1)
+    agent.logger.close()
+    assert int(agent.policy.catalogue.age) == 0
+    header = (tmp_path / "progress.csv").read_text().splitlines()[0]
+    assert {"search/age", "search/agreement", "search/seconds", "time/search"} <= set(header.split(","))
+
+
+def test_small_sets_are_always_fresh_and_large_ones_now_and_then():
+    assert tower_agent().policy.catalogue.every == 1
+    many = ActionTable(np.random.default_rng(0).normal(size=(8_000, 3)))
+    assert tower_agent(TargetEnv(many)).policy.catalogue.every == 8_000 // module.PER_UPDATE
+
+
+def test_new_actions_are_found_at_once_and_removed_ones_no_more():
+    actions = ActionTable(VECTORS[:50])
+    agent = fresh(tower_agent(TargetEnv(actions, length=5), k=1, policy_kwargs={"refresh_every": 1_000}))
+    obs = states(40)
+    agent.predict(obs.numpy())
+    actions.add(VECTORS[50:])
+    best = all_values(agent, obs).argmax(dim=1).numpy()
+    assert (best >= 50).any()
+    np.testing.assert_array_equal(agent.predict(obs.numpy(), deterministic=True)[0], best)
+    actions.remove(np.unique(best))
+    values = all_values(agent, obs)
+    values[:, np.unique(best)] = -torch.inf
+    np.testing.assert_array_equal(agent.predict(obs.numpy(), deterministic=True)[0], values.argmax(dim=1))
+
+
+def test_many_keys_are_searched_by_an_index(monkeypatch):
+    exact = fresh(tower_agent(k=3))
+    obs = states(100)
+    monkeypatch.setattr(module, "INDEXED", 100)
+    indexed = fresh(tower_agent(k=3))
+    found, expected = (agent.explain(obs.numpy()).actions for agent in (indexed, exact))
+    assert indexed.policy.catalogue._index is not None
+    shared = [len(set(row) & set(other)) for row, other in zip(found, expected, strict=True)]
+    assert np.mean(shared) >= 3 * module.RECALL
+
+
+def test_products_that_can_be_listed_are_searched_too():
+    product = ActionProduct([np.linspace(-1, 1, 5)] * 3)
+    agent = fresh(tower_agent(TargetEnv(product, length=5), k=2))
+    obs = states()
+    found = agent.explain(obs.numpy()).actions
+    best = all_values(agent, obs).topk(2, dim=1).indices.numpy()
+    np.testing.assert_array_equal(found, all_actions(product)[best])
+
+
+def test_dict_observations():
+    agent = tower_agent(DictEnv(length=5), policy="MultiInputPolicy", k=2, policy_kwargs={"refresh_every": 2})
+    agent.learn(60)
+    assert agent.policy.catalogue.agreement is not None
+
+
+@pytest.mark.parametrize("age", [0, 2])
+def test_a_saved_agent_goes_on_with_keys_of_the_same_age(tmp_path, age):
+    agent = fresh(tower_agent(k=4, policy_kwargs={"refresh_every": 5, "n_critics": 2}))
+    obs = states().numpy()
+    agent.predict(obs)
+    scramble(agent.critic, 10)
+    for _ in range(age):
+        agent.policy.tick()
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    assert loaded.forms == {"critic": "two-tower", "candidates": "critic"}
+    assert int(loaded.policy.catalogue.age) == age
+    for name in ("actions", "q", "chosen"):
+        np.testing.assert_array_equal(getattr(loaded.explain(obs), name), getattr(agent.explain(obs), name))
+
+
+def test_training_goes_on_from_a_file_as_it_would_have(tmp_path):
+    first = tower_agent(k=4, policy_kwargs={"refresh_every": 7})
+    first.learn(40)
+    updated(first, 3)  # of the 7
+    first.save(tmp_path / "agent.zip", include=["replay_buffer"])
+    second = Wolpertinger.load(tmp_path / "agent.zip")
+    second.set_logger(first.logger)
+    for agent in (first, second):
+        updated(agent, 10)
+    for name, tensor in first.policy.state_dict().items():
+        torch.testing.assert_close(second.policy.state_dict()[name], tensor, rtol=0, atol=0)
+    assert int(first.policy.catalogue.age) == (3 + 10) % 7
+
+
+def updated(agent, times):
+    np.random.seed(3)  # noqa: NPY002 - Stable-Baselines3's buffer draws from here
+    for _ in range(times):
+        agent.train(1, 16)
+
+
+def test_its_own_vectors_of_the_actions():
+    agent = fresh(tower_agent(policy_kwargs={"n_critics": 2}))
+    vectors = agent.action_vectors()
+    inputs = agent.critic.scale.to_inputs(torch.from_numpy(VECTORS))
+    expected = torch.cat([network.action_tower(inputs)[:, :-1] for network in agent.critic.q_networks], dim=1)
+    np.testing.assert_allclose(vectors, expected.detach(), rtol=1e-5, atol=1e-6)
+
+
+WRONG = {
+    "an unknown critic": ({"critic": "linear"}, "critic='linear': give one of 'mlp', 'two-tower'"),
+    "unknown candidates": ({"critic": "two-tower", "candidates": "best"}, "give one of 'nearest', 'critic', 'both'"),
+    "an MLP cannot search": ({"candidates": "both"}, 'give critic="two-tower"'),
+    "nothing to screen": ({"critic": "two-tower", "rerank": "screened"}, "leave rerank out"),
+    "twice": ({"policy_kwargs": {"critic": "two-tower"}}, "give it to Wolpertinger itself"),
+    "never": ({"critic": "two-tower", "candidates": "critic", "policy_kwargs": {"refresh_every": 0}}, "at least 1"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_settings_are_refused(what):
+    settings, message = WRONG[what]
+    with pytest.raises(ValueError, match=message):
+        small_agent(**settings)
+
+
+def test_sets_that_are_never_listed_are_refused_but_nearest_works():
+    huge = ActionProduct([np.linspace(-1, 1, 2)] * 100)
+    env = TargetEnv(huge, length=5)
+    with pytest.raises(ValueError, match="leave candidates="):
+        small_agent(env, critic="two-tower", candidates="critic")
+    agent = small_agent(env, critic="two-tower", k=4)
+    agent.learn(40)
+    assert huge.space.contains(agent.predict(env.reset(seed=0)[0])[0])
+    with pytest.raises(ValueError, match="too many to list"):
+        agent.action_vectors()
+    with pytest.raises(ValueError, match='critic="two-tower"'):
+        small_agent().action_vectors()

@@ -24,6 +24,7 @@ from benchmarks import (
     speed_plot,
     speed_profile,
     speed_rerank,
+    speed_search,
     speed_step,
 )
 from benchmarks.lookup import _commit
@@ -42,6 +43,7 @@ PARTS: dict[str, Callable[[Effort], dict[str, Any]]] = {
     "floor": speed_floor.measure,
     "acting": speed_acting.measure,
     **{name: partial(speed_step.measure, name) for name in speed_step.TABLES},
+    "search": speed_search.measure,
     "growth": speed_growth.measure,
     "profile": speed_profile.measure,
 }

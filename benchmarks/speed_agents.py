@@ -152,7 +152,7 @@ class Trainer:
         self.agent.learn(self.steps, reset_num_timesteps=False)
         total = time.perf_counter() - start
         spent = {name: seconds - clock.get(name, 0.0) for name, seconds in self._clock().items()}
-        parts = {"lookup": spent.get("lookup", 0.0), "rerank": spent.get("rerank", 0.0)}
+        parts = {"lookup": spent.get("lookup", 0.0) + spent.get("search", 0.0), "rerank": spent.get("rerank", 0.0)}
         parts["gradient"] = spent.get("update", 0.0)
         parts["other"] = total - sum(parts.values())
         self.parts.append({name: seconds / self.steps for name, seconds in parts.items()})

@@ -184,8 +184,38 @@ TARGETS = (
 )
 
 
+def search_times() -> float | None:
+    found = row("search", set="13,138 items")
+    return None if found is None else found["cells"]["search"]["times_paper"]
+
+
+def of_million(name: str) -> Callable[[], float | None]:
+    """A number of the search among a million vectors."""
+
+    def measure() -> float | None:
+        found = row("search", set="a million vectors")
+        return None if found is None else found[name]
+
+    return measure
+
+
+def search_milliseconds() -> float | None:
+    found = row("search", set="a million vectors")
+    return None if found is None else 1e3 * found["search_seconds"]["median"]
+
+
+SEARCH_TARGETS = (
+    Target("all 13,138 by the critic: step over the paper's at k = 1 %", search_times, most=1.0),
+    Target(
+        "a million: the critic's search finds the best of all", of_million("finds_the_best"), least=0.95, form="{:.1%}"
+    ),
+    Target("a million: search of one state on one thread, ms", search_milliseconds, most=2.0),
+    Target("a million: keys' share of the training time", of_million("refresh_share"), most=0.1, form="{:.1%}"),
+)
+
+
 def judge() -> list[Verdict]:
-    return [target.judge() for target in TARGETS]
+    return [target.judge() for target in (*TARGETS, *SEARCH_TARGETS)]
 
 
 def table() -> Table:

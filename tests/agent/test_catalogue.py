@@ -127,24 +127,46 @@ def test_keys_stay_as_they_are_for_so_many_updates():
     obs = states()
     before = agent.explain(obs.numpy()).actions
     scramble(agent.critic, 10)
+    values = all_values(agent, obs)
     for age in (1, 2):
         agent.policy.tick()
-        now = agent.explain(obs.numpy())
-        np.testing.assert_array_equal(now.actions, before)  # searched by the old critic
+        choice = agent.policy.choose(obs, agent.actor(obs), agent.critic)  # as training does
         assert int(agent.policy.catalogue.age) == age
-    values = all_values(agent, obs).gather(1, torch.from_numpy(before)).numpy()
-    np.testing.assert_allclose(now.q, values, rtol=1e-4, atol=1e-5)  # re-ranked by the new one
+        among = values.gather(1, torch.from_numpy(before))  # found by the old critic, re-ranked by the new one
+        np.testing.assert_array_equal(choice.action, before[np.arange(len(obs)), among.argmax(dim=1)])
+        torch.testing.assert_close(choice.value, among.amax(dim=1), rtol=1e-4, atol=1e-5)
     agent.policy.tick()
-    np.testing.assert_array_equal(agent.explain(obs.numpy()).actions, all_values(agent, obs).topk(4, dim=1).indices)
+    choice = agent.policy.choose(obs, agent.actor(obs), agent.critic)
+    np.testing.assert_array_equal(choice.action, values.argmax(dim=1))
+    assert int(agent.policy.catalogue.age) == 0
     assert agent.policy.catalogue.agreement < 1
 
 
-def test_training_leaves_fresh_keys_and_logs_their_age(tmp_path):
+@pytest.mark.parametrize("use", ["predict", "explain"])
+def test_outside_of_training_nothing_goes_by_old_keys(use):
+    agent = fresh(tower_agent(k=1, policy_kwargs={"refresh_every": 1_000}))
+    obs = states()
+    agent.predict(obs.numpy())
+    scramble(agent.critic, 10)
+    agent.policy.tick()
+    found = agent.predict(obs.numpy())[0] if use == "predict" else agent.explain(obs.numpy()).chosen
+    np.testing.assert_array_equal(found, all_values(agent, obs).argmax(dim=1))
+
+
+def test_parameters_of_another_agent_come_with_their_keys():
+    one, other = (tower_agent(k=1, policy_kwargs={"refresh_every": 1_000}) for _ in range(2))
+    obs = states().numpy()
+    fresh(one).predict(obs)
+    other.predict(obs)
+    other.set_parameters(one.get_parameters())
+    np.testing.assert_array_equal(other.predict(obs)[0], one.predict(obs)[0])
+
+
+def test_the_log_tells_the_age_of_the_keys(tmp_path):
     agent = tower_agent(k=4, policy_kwargs={"refresh_every": 7})
     agent.set_logger(configure(str(tmp_path), ["csv"]))
     agent.learn(60, log_interval=1)
     agent.logger.close()
-    assert int(agent.policy.catalogue.age) == 0
     header = (tmp_path / "progress.csv").read_text().splitlines()[0]
     assert {"search/age", "search/agreement", "search/seconds", "time/search"} <= set(header.split(","))
 
@@ -208,14 +230,16 @@ def test_a_saved_agent_goes_on_with_keys_of_the_same_age(tmp_path, age):
     loaded = Wolpertinger.load(tmp_path / "agent.zip")
     assert loaded.forms == {"critic": "two-tower", "candidates": "critic"}
     assert int(loaded.policy.catalogue.age) == age
-    for name in ("actions", "q", "chosen"):
-        np.testing.assert_array_equal(getattr(loaded.explain(obs), name), getattr(agent.explain(obs), name))
+    same = [found.policy.choose(states(), found.actor(states()), found.critic).action for found in (agent, loaded)]
+    np.testing.assert_array_equal(*same)
+    np.testing.assert_array_equal(loaded.explain(obs).q, agent.explain(obs).q)
 
 
 def test_training_goes_on_from_a_file_as_it_would_have(tmp_path):
     first = tower_agent(k=4, policy_kwargs={"refresh_every": 7})
     first.learn(40)
-    updated(first, 3)  # of the 7
+    updated(first, 3)
+    assert int(first.policy.catalogue.age) > 0
     first.save(tmp_path / "agent.zip", include=["replay_buffer"])
     second = Wolpertinger.load(tmp_path / "agent.zip")
     second.set_logger(first.logger)
@@ -223,7 +247,6 @@ def test_training_goes_on_from_a_file_as_it_would_have(tmp_path):
         updated(agent, 10)
     for name, tensor in first.policy.state_dict().items():
         torch.testing.assert_close(second.policy.state_dict()[name], tensor, rtol=0, atol=0)
-    assert int(first.policy.catalogue.age) == (3 + 10) % 7
 
 
 def updated(agent, times):

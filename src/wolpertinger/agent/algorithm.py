@@ -302,9 +302,7 @@ class Wolpertinger(ActionSetAlgorithm):
     ) -> Self:
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))
-        super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
-        self.policy.refresh()
-        return self
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
 
     def explain(self, observation: npt.NDArray | dict[str, npt.NDArray]) -> Explanation:
         """What the policy sees and picks in one state, or in each of a batch of states."""
@@ -312,6 +310,7 @@ class Wolpertinger(ActionSetAlgorithm):
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
             proto, features = self.actor(obs), self.critic.features(obs)
+            self.policy.refresh()
             candidates = self.policy.find(proto, self.policy.query(obs, proto))
             vectors = self.policy.embed(candidates)
             q = rank(self.critic, features, vectors)

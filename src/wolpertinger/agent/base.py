@@ -73,7 +73,6 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         if not isinstance(load_path_or_dict, dict):
             raise TypeError(f"{load_path_or_dict!r} is not a dict of parameters: load a file with Wolpertinger.load")
         super().set_parameters(load_path_or_dict, exact_match, device)
-        self.policy.refresh()
 
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""

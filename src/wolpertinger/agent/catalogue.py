@@ -72,6 +72,10 @@ class Catalogue(nn.Module):
             same = before == self.best(self.query(self._asked), 1)
             self.agreement = same.flatten(1).all(dim=1).float().mean().item()
 
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._keys = None
+
     @torch.no_grad()
     def query(self, obs: PyTorchObs) -> Tensor:
         """What to look for in each state (batch, width): its product with a key is an action's value, but for u(s)."""

@@ -240,7 +240,7 @@ class WolpertingerPolicy(BasePolicy):
             self.catalogue.tick()
 
     def refresh(self) -> None:
-        """Search by the critic as it is now."""
+        """Search by the critic as it is now: outside of training nothing is chosen by an older one."""
         if self.catalogue is not None:
             self.catalogue.catch_up(self.critic, now=True)
 
@@ -261,6 +261,7 @@ class WolpertingerPolicy(BasePolicy):
         return self._predict(obs, deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
+        self.refresh()
         return self.choose(observation, self.actor(observation), self.critic).action
 
     def set_training_mode(self, mode: bool) -> None:

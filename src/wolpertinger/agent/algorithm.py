@@ -6,7 +6,6 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, PyTorchObs, Schedule
@@ -19,18 +18,11 @@ from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.follower import Follower
 from wolpertinger.agent.match import match_actions
 from wolpertinger.agent.networks import Actor, Critic
-from wolpertinger.agent.policy import (
-    CANDIDATES,
-    CRITICS,
-    RERANKERS,
-    CnnPolicy,
-    Explanation,
-    MultiInputPolicy,
-    WolpertingerPolicy,
-)
+from wolpertinger.agent.options import LOSSES, check_forms, check_options
+from wolpertinger.agent.policy import CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.rerank import rank
 
-LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
+DEFAULT_EPSILON = 0.1  # where noise on the proto-action moves no candidates
 DEFAULT_K = 64  # candidates when the user names no k (or all actions, if they are fewer)
 
 
@@ -44,7 +36,8 @@ class Wolpertinger(ActionSetAlgorithm):
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param critic: "mlp" (the paper), or "two-tower": phi(s) . psi(a) + v(a) + u(s), which can search all of A.
     :param candidates: the k "nearest" to the proto-action (the paper); the k that a two-tower "critic" values most in
-        all of A; or "both", k each. See also `agent.action_vectors`.
+        all of A (several critics: by their mean); or "both", k each. Noise on the proto-action does not reach the
+        critic's candidates: explore with `Exploration(epsilon=...)` (default then: 0.1).
     :param rerank: "exact" scores every candidate; "screened" only those that can still win after a cheaper look at all
         of them: faster at hundreds of candidates, for the same choice in all but a few of a thousand states; best
         with actions that are ids (see docs/performance.md).
@@ -57,10 +50,11 @@ class Wolpertinger(ActionSetAlgorithm):
     :param gradient_at: where the actor takes the critic's gradient: at its "proto" (the paper), or at the "action" that
         the full policy makes of it, where the critic has been trained; one more lookup and re-ranking an update.
     :param max_grad_norm: clip the gradients to this norm; None does not.
-    :param policy_kwargs: net_arch, layer_norm, interaction (products of state and action in the critic), n_critics,
+    :param policy_kwargs: net_arch, layer_norm, interaction (products of state and action in an MLP critic), n_critics,
         state_arch (layers of the critic that read the state alone, at no cost per candidate), bound (of the
         proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
-        features_extractor_class and the other arguments of `WolpertingerPolicy`.
+        refresh_every (updates from which on the critic's search goes by what it has learned since; by default more
+        for larger sets), features_extractor_class and the other arguments of `WolpertingerPolicy`.
 
     The remaining parameters are those of every off-policy algorithm of Stable-Baselines3.
     """
@@ -136,8 +130,8 @@ class Wolpertinger(ActionSetAlgorithm):
         )
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
-        _check_forms(critic, candidates, rerank)
-        _check_options(
+        check_forms(critic, candidates, rerank, exploration)
+        check_options(
             rerank,
             exploration,
             learning_rate,
@@ -152,7 +146,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.rerank = rerank
         self.critic_loss = critic_loss
         self.final_learning_rate = final_learning_rate
-        self.exploration = exploration or Exploration()
+        self.exploration = exploration or Exploration(epsilon=DEFAULT_EPSILON if candidates == "critic" else 0.0)
         self.actor_learning_rate = actor_learning_rate
         self.anchor = anchor
         self.gradient_at = gradient_at
@@ -212,6 +206,7 @@ class Wolpertinger(ActionSetAlgorithm):
         q = self.critic(obs, executed)  # (critics, batch)
         critic_loss = len(q) * LOSSES[self.critic_loss](q, target.expand_as(q))
         self._minimise(critic_loss, self.critic)
+        self.policy.tick()
 
         # Line 15: the lookup has no gradient, so the critic's gradient is taken at the proto-action itself; or, with
         # gradient_at="action", at the action it becomes, as if the lookup had moved it there.
@@ -225,7 +220,6 @@ class Wolpertinger(ActionSetAlgorithm):
 
         # Line 16.
         self.follower.step(self.tau)
-        self.policy.tick()
         self._n_updates += 1
         self.diagnostics.add(critic_loss=critic_loss.detach(), actor_loss=actor_loss.detach())
 
@@ -302,7 +296,12 @@ class Wolpertinger(ActionSetAlgorithm):
     ) -> Self:
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+        self.policy.learning = True
+        try:
+            super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+        finally:
+            self.policy.learning = False
+        return self
 
     def explain(self, observation: npt.NDArray | dict[str, npt.NDArray]) -> Explanation:
         """What the policy sees and picks in one state, or in each of a batch of states."""
@@ -310,7 +309,8 @@ class Wolpertinger(ActionSetAlgorithm):
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
             proto, features = self.actor(obs), self.critic.features(obs)
-            self.policy.refresh()
+            if not self.policy.learning:
+                self.policy.refresh()
             candidates = self.policy.find(proto, self.policy.query(obs, proto))
             vectors = self.policy.embed(candidates)
             q = rank(self.critic, features, vectors)
@@ -323,48 +323,10 @@ class Wolpertinger(ActionSetAlgorithm):
         return Explanation(*(array if batched else array[0] for array in arrays))
 
     def action_vectors(self) -> npt.NDArray[np.float32]:
-        """psi(a) of every action, as a two-tower critic has learned it (n, width): its representation of them."""
+        """psi(a) of every action, as a two-tower critic has learned it (n, width), in the order of `actions.ids`."""
         return self.policy.action_vectors().cpu().numpy()
 
 
 def _rows(obs: PyTorchObs, rows: torch.Tensor) -> PyTorchObs:
     """Some rows of a batch of observations."""
     return {name: part[rows] for name, part in obs.items()} if isinstance(obs, dict) else obs[rows]
-
-
-def _check_forms(critic: str, candidates: str, rerank: str) -> None:
-    for name, value, known in (("critic", critic, CRITICS), ("candidates", candidates, CANDIDATES)):
-        if value not in known:
-            raise ValueError(f"{name}={value!r}: give one of {', '.join(map(repr, known))}")
-    if candidates != "nearest" and critic != "two-tower":
-        raise ValueError(f'candidates={candidates!r} needs a critic that can search all of A: give critic="two-tower"')
-    if rerank == "screened" and critic == "two-tower":
-        raise ValueError('rerank="screened" is for critic="mlp": two towers have nothing to screen; leave rerank out')
-
-
-def _check_options(
-    rerank: str,
-    exploration: Any,
-    learning_rate: Any,
-    final_learning_rate: float | None,
-    critic_loss: str,
-    anchor: float,
-    gradient_at: str,
-    max_grad_norm: float | None,
-    policy_kwargs: dict[str, Any] | None,
-) -> None:
-    if rerank not in RERANKERS:
-        raise ValueError(f"rerank={rerank!r}: give one of {', '.join(map(repr, RERANKERS))}")
-    if critic_loss not in LOSSES:
-        raise ValueError(f"critic_loss={critic_loss!r}: give one of {', '.join(LOSSES)}")
-    if gradient_at not in ("proto", "action"):
-        raise ValueError(f'gradient_at={gradient_at!r}: give "proto" or "action"')
-    if exploration is not None and not isinstance(exploration, Exploration):
-        raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
-    if own := {"actions", "k", "rerank", "critic", "candidates"} & (policy_kwargs or {}).keys():
-        raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
-    for name, value in (("anchor", anchor), ("max_grad_norm", max_grad_norm)):
-        if value is not None and not value >= 0:
-            raise ValueError(f"{name}={value!r}: give a number of at least 0")
-    if final_learning_rate is not None and callable(learning_rate):
-        raise ValueError("learning_rate is a schedule already: leave out final_learning_rate")

@@ -30,31 +30,35 @@ ASKED = 64  # states in which the search is compared before and after a refresh
 class Catalogue(nn.Module):
     """The keys of all actions, by a copy of the critic, and the search in them. The copy is saved, the keys are not."""
 
-    age: Tensor
-    """Updates of the critic since the copy was made."""
-
     def __init__(self, actions: ActionSet, critic: Critic, refresh_every: int | None) -> None:
         super().__init__()
-        if not can_list(actions) or actions.n > MOST:
-            raise ValueError(
-                f"the critic cannot search {actions!r}: it looks at every action, and {actions.n} are too many "
-                f'({MOST} at most); leave candidates="nearest"'
-            )
+        require_listed(actions)
         if refresh_every is not None and refresh_every < 1:
             raise ValueError(f"refresh_every={refresh_every}: give a number of updates of at least 1, or None")
         self.actions = actions
-        self.every = max(1, actions.n // PER_UPDATE) if refresh_every is None else refresh_every
+        self.refresh_every = refresh_every
         self.critic = copy.deepcopy(critic).requires_grad_(False)
-        self.register_buffer("age", torch.zeros((), dtype=torch.int64))
-        self.seconds = 0.0
-        """Spent on keys and their index, in all."""
+        self.critic.set_training_mode(False)
+        self.age = 0
+        """Updates of the critic since the copy was made."""
         self.agreement: float | None = None
         """In what share of the last states was the best action the same before and after the last refresh?"""
         self._keys: Tensor | None = None
         self._members = torch.empty(0)  # the actions, in the order of their keys
-        self._version = 0
+        self._version = 0  # of the table whose keys these are
         self._index: InnerProductIndex | None = None
-        self._asked: Any = None
+        self._asked: tuple[Any, int] | None = None  # the last states, and k
+        self._seconds = 0.0  # without the tuning of the present index
+
+    @property
+    def every(self) -> int:
+        """Updates from one refresh to the next."""
+        return max(1, self.actions.n // PER_UPDATE) if self.refresh_every is None else self.refresh_every
+
+    @property
+    def seconds(self) -> float:
+        """Spent on keys and their index, in all."""
+        return self._seconds + (0.0 if self._index is None else self._index.tuning_seconds)
 
     def tick(self) -> None:
         """The critic was updated."""
@@ -64,23 +68,26 @@ class Catalogue(nn.Module):
         """Go by this critic as it is, if it is time to, or `now`."""
         if self.age < (1 if now else self.every):
             return
-        before = None if self._asked is None else self.best(self.query(self._asked), 1)
+        before = None if self._keys is None or self._has_changed else self._best_of_asked()
         self.critic.load_state_dict(critic.state_dict())
-        self.age.zero_()
-        self._keys = None
+        self.age, self._keys = 0, None
         if before is not None:
-            same = before == self.best(self.query(self._asked), 1)
+            same = before == self._best_of_asked()
             self.agreement = same.flatten(1).all(dim=1).float().mean().item()
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
-        self._keys = None
+    def _best_of_asked(self) -> Tensor:
+        assert self._asked is not None
+        obs, k = self._asked
+        return self.best(self.query(obs), k)[:, :1]  # the same k: an index is tuned for it
 
     @torch.no_grad()
     def query(self, obs: PyTorchObs) -> Tensor:
-        """What to look for in each state (batch, width): its product with a key is an action's value, but for u(s)."""
-        self._asked = {name: part[-ASKED:] for name, part in obs.items()} if isinstance(obs, dict) else obs[-ASKED:]
-        # Several critics are searched by their mean: all their queries side by side, and all their keys.
+        """What to look for in each state (batch, width): its product with a key is an action's value, but for u(s).
+
+        Several critics are searched by their mean: all their queries side by side, and all their keys.
+        """
+        last = {name: part[-ASKED:] for name, part in obs.items()} if isinstance(obs, dict) else obs[-ASKED:]
+        self._asked = last, 1 if self._asked is None else self._asked[1]
         features = self.critic.features(obs)
         return torch.cat([network.query(features)[0] for network in self.critic.towers], dim=1)
 
@@ -89,6 +96,8 @@ class Catalogue(nn.Module):
         """The k actions of A with the largest products, the largest first (batch, k, ...)."""
         keys = self.keys()
         k = min(k, len(keys))
+        if self._asked is not None:
+            self._asked = self._asked[0], k
         if self._index is not None:
             return self._members[torch.from_numpy(self._index.search(query.numpy(force=True), k)).to(query.device)]
         at_once = max(1, SCORES_AT_ONCE // len(keys))
@@ -97,34 +106,61 @@ class Catalogue(nn.Module):
 
     def record(self, logger: Logger) -> None:
         """Write how old the keys are, what a refresh changed, and what all of them cost."""
-        logger.record("search/age", int(self.age))
+        logger.record("search/age", self.age)
         logger.record("search/seconds", self.seconds)
         if self.agreement is not None:
             logger.record("search/agreement", self.agreement)
 
+    @property
+    def _has_changed(self) -> bool:
+        """Whether actions were added or removed since the keys were worked out."""
+        return isinstance(self.actions, ActionTable) and self.actions.version != self._version
+
     def keys(self) -> Tensor:
         """The keys of all actions (n, width), as of the last refresh."""
-        version = self.actions.version if isinstance(self.actions, ActionTable) else 0
-        if self._keys is None or self._version != version:
+        if self._keys is None or self._has_changed:
             start = perf_counter()
-            self._keys, self._version = self._work_out(), version
+            self._keys, self._members = self._work_out()
+            self._version = self.actions.version if isinstance(self.actions, ActionTable) else 0
+            before, self._index = self._index, None
+            self._seconds += 0.0 if before is None else before.tuning_seconds
             if len(self._keys) >= INDEXED:
-                numbers = self._keys.numpy(force=True)
-                self._index = InnerProductIndex(numbers, RECALL, like=self._index)
-            self.seconds += perf_counter() - start
+                self._index = InnerProductIndex(self._keys.numpy(force=True), RECALL, like=before)
+            self._seconds += perf_counter() - start
         return self._keys
 
     @torch.no_grad()
-    def _work_out(self) -> Tensor:
+    def _work_out(self) -> tuple[Tensor, Tensor]:
         assert can_list(self.actions)
-        device = self.age.device
+        device = self.critic.scale.middle.device
         keys, members = [], []
         for block in list_actions(self.actions, CHUNK):
             vectors = torch.from_numpy(self.actions.embed(block)).to(device, torch.float32)
             keys.append(self.critic.keys(self.critic.scale.to_inputs(vectors)))
             members.append(torch.from_numpy(block))
-        self._members = torch.cat(members).to(device)
-        return torch.cat(keys)
+        return torch.cat(keys), torch.cat(members).to(device)
+
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor(self.age)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.age, self._keys = int(state), None
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:  # to another device
+        self._keys = self._asked = None
+        return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
+        return {**vars(self), "_keys": None, "_asked": None, "_index": None}
+
+
+def require_listed(actions: ActionSet) -> None:
+    """Refuse sets that cannot be gone through."""
+    if not can_list(actions) or actions.n > MOST:
+        raise ValueError(
+            f"{actions!r} is too large to go through: {actions.n} actions, {MOST} at most; "
+            'with candidates="nearest" the critic need not'
+        )
 
 
 def _largest(scores: Tensor, k: int) -> Tensor:

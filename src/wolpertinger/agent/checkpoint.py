@@ -127,12 +127,23 @@ def load(
     with _readable("networks.safetensors"):
         state = safetensors.torch.load(files["networks.safetensors"])
         state.setdefault("favourites.recent", agent.policy.favourites.recent)  # files from before there were any
-        agent.policy.load_state_dict(state)
+        _load_policy(agent.policy, state)
     with _readable("optimizers.safetensors"):
         _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files["optimizers.safetensors"]))
     if "replay_buffer.json" in files:
         _restore_buffer(agent.replay_buffer, files)
     return agent
+
+
+def _load_policy(policy: Any, state: dict[str, torch.Tensor]) -> None:
+    """The saved tensors; those of the critic's search as well, unless the agent now finds candidates another way."""
+    own, searched = policy.state_dict(), "catalogue."
+    saved = any(name.startswith(searched) for name in state)
+    kept = {name: tensor for name, tensor in state.items() if not name.startswith(searched) or name in own}
+    policy.load_state_dict({name: tensor for name, tensor in own.items() if name.startswith(searched)} | kept)
+    if not saved:
+        policy.tick()
+        policy.refresh()
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, can_list, list_actions
-from wolpertinger.agent.catalogue import Catalogue
+from wolpertinger.agent.catalogue import Catalogue, require_listed
 from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.rerank import Best, exact
@@ -131,6 +131,10 @@ class WolpertingerPolicy(BasePolicy):
         shared |= {"interaction": interaction, "n_critics": n_critics, "state_arch": state_arch, "form": critic}
         self.critic, self.critic_target = (self._network(Critic, net_arch=critic_arch, **shared) for _ in range(2))
         self.candidates = candidates
+        self.learning = False
+        """Whether `learn` is running: its callbacks get the policy as it acts, others one with fresh keys."""
+        if candidates == "nearest" and refresh_every is not None:
+            raise ValueError(f'refresh_every={refresh_every} is for candidates="critic" or "both"')
         self.catalogue = None if candidates == "nearest" else Catalogue(actions, self.critic, refresh_every)
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
@@ -198,15 +202,12 @@ class WolpertingerPolicy(BasePolicy):
         """Where each of the candidates that `find` gave came from (batch, k)."""
         if self.candidates != "both":
             return np.full(candidates.shape[:2], self.candidates)
-        nearest, found = (
-            candidates.flatten(2).chunk(2, dim=1)
-            if candidates.dim() > 2
-            else (candidates.unsqueeze(-1).chunk(2, dim=1))
-        )
-        same = (nearest.unsqueeze(2) == found.unsqueeze(1)).all(dim=-1)  # (batch, k, k)
-        twice = torch.cat([same.any(dim=2), same.any(dim=1)], dim=1).cpu().numpy()
-        once = np.repeat(["nearest", "critic"], same.shape[1])
-        return np.where(twice, "both", once)
+        digits = candidates.flatten(2) if candidates.dim() > 2 else candidates.unsqueeze(-1)
+        whole = np.ascontiguousarray(digits.cpu().numpy())
+        nearest, found = np.split(whole.view(np.dtype((np.void, whole[0, 0].nbytes)))[..., 0], 2, axis=1)
+        rows = zip(nearest, found, strict=True)
+        twice = np.stack([np.concatenate([np.isin(near, best), np.isin(best, near)]) for near, best in rows])
+        return np.where(twice, "both", np.repeat(["nearest", "critic"], nearest.shape[1]))
 
     def _best_candidate(self, critic: Critic, features: Tensor, proto: Tensor, query: Tensor) -> Choice:
         with self.clock("lookup"):
@@ -240,7 +241,7 @@ class WolpertingerPolicy(BasePolicy):
             self.catalogue.tick()
 
     def refresh(self) -> None:
-        """Search by the critic as it is now: outside of training nothing is chosen by an older one."""
+        """Search by the critic as it is now."""
         if self.catalogue is not None:
             self.catalogue.catch_up(self.critic, now=True)
 
@@ -249,8 +250,8 @@ class WolpertingerPolicy(BasePolicy):
         """psi of every action by a two-tower critic (n, width), those of several critics side by side."""
         if not self.critic.towers:
             raise ValueError('critic="mlp" learns no vectors of actions: make the agent with critic="two-tower"')
-        if not can_list(self.actions):
-            raise ValueError(f"{self.actions!r} has {self.actions.n} actions, too many to list")
+        require_listed(self.actions)
+        assert can_list(self.actions)
         blocks = (
             torch.from_numpy(self.actions.embed(block)) for block in list_actions(self.actions, CANDIDATES_AT_ONCE)
         )
@@ -261,7 +262,8 @@ class WolpertingerPolicy(BasePolicy):
         return self._predict(obs, deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
-        self.refresh()
+        if not self.learning:
+            self.refresh()
         return self.choose(observation, self.actor(observation), self.critic).action
 
     def set_training_mode(self, mode: bool) -> None:

@@ -48,7 +48,7 @@ def rank(critic: Critic, features: Tensor, vectors: Tensor) -> Tensor:
     k).
     """
     values = Values(critic, features)
-    if vectors.dim() == 2 and len(vectors) >= MANY:
+    if vectors.dim() == 2 and (critic.towers or len(vectors) >= MANY):
         return values.of_shared(vectors)
     return values(vectors.expand(len(features), *vectors.shape[-2:]))
 

@@ -8,6 +8,8 @@ from wolpertinger.index.promise import PromisedIndex, likely_queries
 from wolpertinger.index.store import Store
 from wolpertinger.index.tune import BUILD_SECONDS
 
+GUESSED = 64  # queries to tune on beside those that were asked
+
 
 class InnerProductIndex:
     """Ids of the vectors (n, dim) with the largest products with a query, at a promised recall.
@@ -44,6 +46,11 @@ class InnerProductIndex:
         """Numbers in a vector."""
         return self._index.dim - 1
 
+    @property
+    def tuning_seconds(self) -> float:
+        """Spent on building and tuning, in all."""
+        return self._index.tuning_seconds
+
     def search(self, queries: npt.ArrayLike, k: int) -> Ids:
         """Ids (batch, k) of the vectors with the largest products with each query (batch, dim), largest first."""
         return self._index.search(self._lengthen(check_queries(queries, self.dim)), k)
@@ -55,5 +62,5 @@ class InnerProductIndex:
         return np.pad(scaled.astype(np.float32), ((0, 0), (0, 1)))
 
     def _likely(self, store: Store, count: int) -> Vectors:
-        """Nothing is known of the queries before they come: directions of vectors, with noise."""
-        return self._lengthen(likely_queries(store, count)[:, :-1])
+        """Directions of vectors, with noise: a few, as little is known of the queries before they come."""
+        return self._lengthen(likely_queries(store, min(count, GUESSED))[:, :-1])

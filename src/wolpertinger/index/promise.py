@@ -194,7 +194,8 @@ class PromisedIndex:
         """Begin with what another one over the same rows, before they moved, knew: what is asked, and what served."""
         for points in (other._recent[other._asked % RECENT :], other._recent[: other._asked % RECENT]):
             self._remember(points)
-        self._tuner.follow(other._tuner, {state.recipe for state in other._states.values()} - {"exact"})
+        if other._states:
+            self._tuner.follow(other._tuner, {state.recipe for state in other._states.values()} - {"exact"})
 
     def health(self) -> list[Health]:
         """One for each k that was searched for."""

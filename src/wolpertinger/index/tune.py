@@ -105,8 +105,8 @@ class Tuner:
         self._built[index.recipe] = Built(index, 0.0, index.nbytes / self.store.size)
 
     def follow(self, other: "Tuner", recipes: Iterable[str]) -> None:
-        """Try only what served another one, if anything did, with the centroids that it found."""
-        self._recipes = list(recipes) or self._recipes
+        """Try only what served another one beside the exact scan, with the centroids that it found."""
+        self._recipes = list(recipes)
         self._centroids = dict(other._centroids)
 
     def keep(self, recipes: Iterable[str]) -> None:

@@ -63,7 +63,7 @@ def catalogue_row(effort: Effort) -> dict[str, Any]:
         }
         for name, samples in seconds.items()
     }
-    every = {name: agent.policy.catalogue.every for name, agent in agents.items() if agent.policy.catalogue}
+    every = {name: agent.policy.search.every for name, agent in agents.items() if agent.policy.search}
     return {"set": "13,138 items", "k": K, "found": FOUND, "refresh_every": every, "cells": cells}
 
 
@@ -82,21 +82,21 @@ def million_row(effort: Effort) -> dict[str, Any]:
         Matching(OBSERVED, actions), actions, k=FOUND, learning_rate=1e-3, **TOWERS, **towers("recommender")
     )
     agent.learn(LEARNED_STEPS, reset_num_timesteps=False)
-    catalogue = agent.policy.catalogue
-    assert catalogue is not None
+    critic_search = agent.policy.search
+    assert critic_search is not None
     trainer = Trainer(agent)
     step = trainer.warm_up(40, effort.round_seconds)
-    before = catalogue.seconds
+    before = critic_search.seconds
     agent.policy.tick()
     agent.policy.refresh()
-    refresh = catalogue.seconds - before
+    refresh = critic_search.seconds - before
     return {
         "set": "a million vectors",
         "found": FOUND,
-        "refresh_every": catalogue.every,
+        "refresh_every": critic_search.every,
         "step_seconds": step,
         "refresh_seconds": refresh,
-        "refresh_share": refresh / (refresh + catalogue.every * step),
+        "refresh_share": refresh / (refresh + critic_search.every * step),
         **search(agent),
     }
 
@@ -104,23 +104,23 @@ def million_row(effort: Effort) -> dict[str, Any]:
 @torch.no_grad()
 def search(agent: Wolpertinger) -> dict[str, Any]:
     """The search for single states on one thread, and how often it finds what a scan of all values does."""
-    catalogue = agent.policy.catalogue
-    assert catalogue is not None
+    critic_search = agent.policy.search
+    assert critic_search is not None
     obs = torch.randn(STATES, *OBSERVED.shape, generator=torch.Generator().manual_seed(3))
-    query, keys = catalogue.query(obs), catalogue.keys()
+    query, keys = critic_search.query(obs), critic_search.keys()
     exact = torch.cat([(part @ keys.t()).topk(FOUND, dim=1).indices for part in torch.split(query, 16)])
-    catalogue.best(query, FOUND)  # tuned by now
+    critic_search.best(query, FOUND)  # tuned by now
     threads = count_threads()
     set_threads(1)
     try:
         samples = []
         for row in torch.split(query, 1):
             start = time.perf_counter()
-            found = catalogue.best(row, FOUND)
+            found = critic_search.best(row, FOUND)
             samples.append(time.perf_counter() - start)
     finally:
         set_threads(threads)
-    found = catalogue.best(query, FOUND)
+    found = critic_search.best(query, FOUND)
     best_found = (found == exact[:, :1]).any(dim=1).float().mean().item()
     shared = (found.unsqueeze(2) == exact.unsqueeze(1)).any(dim=2).float().mean().item()
     return {"search_seconds": spread(samples), "finds_the_best": best_found, "recall": shared}

@@ -17,11 +17,14 @@ def code_blocks(name):
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(len(code_blocks("README.md"))))
-def test_the_code_of_the_readme_runs(number, tmp_path, monkeypatch):
+BLOCKS = [(name, i) for name in ("README.md", "docs/search.md") for i in range(len(code_blocks(name)))]
+
+
+@pytest.mark.parametrize(("name", "number"), BLOCKS)
+def test_the_code_of_the_documents_runs(name, number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(code_blocks("README.md")[number], f"README.md, block {number}", "exec"), {})
-    assert code_blocks("README.md")[number].count("wolpertinger") > 0
+    exec(compile(code_blocks(name)[number], f"{name}, block {number}", "exec"), {})
+    assert code_blocks(name)[number].count("wolpertinger") > 0
 
 
 @pytest.mark.parametrize(("file", "name"), tables.TABLES)

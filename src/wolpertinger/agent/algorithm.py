@@ -281,8 +281,8 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def dump_logs(self) -> None:
         self.diagnostics.record(self.logger, self.policy.clock, self.actions, self.k)
-        if self.policy.catalogue is not None:
-            self.policy.catalogue.record(self.logger)
+        if self.policy.search is not None:
+            self.policy.search.record(self.logger)
         super().dump_logs()
 
     def learn(

@@ -137,7 +137,7 @@ def load(
 
 def _load_policy(policy: Any, state: dict[str, torch.Tensor]) -> None:
     """The saved tensors; those of the critic's search as well, unless the agent now finds candidates another way."""
-    own, searched = policy.state_dict(), "catalogue."
+    own, searched = policy.state_dict(), "search."
     saved = any(name.startswith(searched) for name in state)
     kept = {name: tensor for name, tensor in state.items() if not name.startswith(searched) or name in own}
     policy.load_state_dict({name: tensor for name, tensor in own.items() if name.startswith(searched)} | kept)

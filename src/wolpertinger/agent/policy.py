@@ -19,11 +19,11 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, can_list, list_actions
-from wolpertinger.agent.catalogue import Catalogue, require_listed
 from wolpertinger.agent.clock import Clock
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.rerank import Best, exact
 from wolpertinger.agent.screening import Favourites, screened
+from wolpertinger.agent.search import CriticSearch, require_listed
 from wolpertinger.memory import keep_freed_memory
 
 CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors of 40 numbers
@@ -135,7 +135,7 @@ class WolpertingerPolicy(BasePolicy):
         """Whether `learn` is running: its callbacks get the policy as it acts, others one with fresh keys."""
         if candidates == "nearest" and refresh_every is not None:
             raise ValueError(f'refresh_every={refresh_every} is for candidates="critic" or "both"')
-        self.catalogue = None if candidates == "nearest" else Catalogue(actions, self.critic, refresh_every)
+        self.search = None if candidates == "nearest" else CriticSearch(actions, self.critic, refresh_every)
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
             target.set_training_mode(False)
@@ -184,18 +184,18 @@ class WolpertingerPolicy(BasePolicy):
 
     def query(self, obs: PyTorchObs, proto: Tensor) -> Tensor:
         """What the critic's own candidates are looked for by (batch, width); the proto-action if there are none."""
-        if self.catalogue is None:
+        if self.search is None:
             return proto
         with self.clock("search"):
-            self.catalogue.catch_up(self.critic)
-            return self.catalogue.query(obs)
+            self.search.catch_up(self.critic)
+            return self.search.query(obs)
 
     def find(self, proto: Tensor, query: Tensor) -> Tensor:
         """The candidates (batch, k, ...): those nearest to the proto-action first, then those that the critic finds."""
-        if self.catalogue is None:
+        if self.search is None:
             return self.nearest(proto)
         with self.clock("search"):
-            found = self.catalogue.best(query, self.k)
+            found = self.search.best(query, self.k)
         return found if self.candidates == "critic" else torch.cat([self.nearest(proto), found], dim=1)
 
     def sources(self, candidates: Tensor) -> np.ndarray:
@@ -237,13 +237,13 @@ class WolpertingerPolicy(BasePolicy):
 
     def tick(self) -> None:
         """The critic has been updated."""
-        if self.catalogue is not None:
-            self.catalogue.tick()
+        if self.search is not None:
+            self.search.tick()
 
     def refresh(self) -> None:
         """Search by the critic as it is now."""
-        if self.catalogue is not None:
-            self.catalogue.catch_up(self.critic, now=True)
+        if self.search is not None:
+            self.search.catch_up(self.critic, now=True)
 
     @torch.no_grad()
     def action_vectors(self) -> Tensor:

@@ -9,7 +9,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from wolpertinger import ActionProduct, ActionTable, Wolpertinger
-from wolpertinger.agent import catalogue as module
+from wolpertinger.agent import search as module
 
 from .envs import DictEnv, TargetEnv, all_actions, best_of, greedy, scramble, scramble_all, small_agent
 
@@ -137,15 +137,15 @@ def test_keys_stay_as_they_are_for_so_many_updates():
     for age in (1, 2):
         agent.policy.tick()
         choice = agent.policy.choose(obs, agent.actor(obs), agent.critic)  # as training does
-        assert int(agent.policy.catalogue.age) == age
+        assert int(agent.policy.search.age) == age
         among = values.gather(1, torch.from_numpy(before))  # found by the old critic, re-ranked by the new one
         np.testing.assert_array_equal(choice.action, before[np.arange(len(obs)), among.argmax(dim=1)])
         torch.testing.assert_close(choice.value, among.amax(dim=1), rtol=1e-4, atol=1e-5)
     agent.policy.tick()
     choice = agent.policy.choose(obs, agent.actor(obs), agent.critic)
     np.testing.assert_array_equal(choice.action, values.argmax(dim=1))
-    assert int(agent.policy.catalogue.age) == 0
-    assert agent.policy.catalogue.agreement < 1
+    assert int(agent.policy.search.age) == 0
+    assert agent.policy.search.agreement < 1
 
 
 @pytest.mark.parametrize("use", ["predict", "explain"])
@@ -178,9 +178,9 @@ def test_the_log_tells_the_age_of_the_keys(tmp_path):
 
 
 def test_small_sets_are_always_fresh_and_large_ones_now_and_then():
-    assert tower_agent().policy.catalogue.every == 1
+    assert tower_agent().policy.search.every == 1
     many = ActionTable(np.random.default_rng(0).normal(size=(8_000, 3)))
-    assert tower_agent(TargetEnv(many)).policy.catalogue.every == 8_000 // module.PER_UPDATE
+    assert tower_agent(TargetEnv(many)).policy.search.every == 8_000 // module.PER_UPDATE
 
 
 def test_new_actions_are_found_at_once_and_removed_ones_no_more():
@@ -206,9 +206,9 @@ def test_many_keys_are_searched_by_an_index(monkeypatch):
     found, expected = agent.explain(obs.numpy()).actions, all_values(agent, obs).topk(3, dim=1).indices.numpy()
     shared = [len(set(row) & set(other)) for row, other in zip(found, expected, strict=True)]
     assert np.mean(shared) >= 3 * (module.RECALL - 0.05)
-    catalogue = agent.policy.catalogue
-    assert catalogue._index.tuning_seconds > 0
-    assert catalogue.seconds >= catalogue._index.tuning_seconds
+    found_by = agent.policy.search
+    assert found_by._index.tuning_seconds > 0
+    assert found_by.seconds >= found_by._index.tuning_seconds
     actions.remove(np.arange(1_000))  # too few for an index
     found = agent.explain(obs.numpy()).actions
     assert found.min() >= 1_000
@@ -228,7 +228,7 @@ def test_products_that_can_be_listed_are_searched_too(space):
 def test_dict_observations():
     agent = tower_agent(DictEnv(length=5), policy="MultiInputPolicy", k=2, policy_kwargs={"refresh_every": 2})
     agent.learn(60)
-    assert agent.policy.catalogue.agreement is not None
+    assert agent.policy.search.agreement is not None
     obs = [agent.env.envs[0].unwrapped.observation_space.sample() for _ in range(5)]
     batch = {name: np.stack([each[name] for each in obs]) for name in obs[0]}
     tensors, _ = agent.policy.obs_to_tensor(batch)
@@ -249,7 +249,7 @@ def test_a_saved_agent_goes_on_with_keys_of_the_same_age(tmp_path, age):
     agent.save(tmp_path / "agent.zip")
     loaded = Wolpertinger.load(tmp_path / "agent.zip")
     assert loaded.forms == {"critic": "two-tower", "candidates": "critic"}
-    assert int(loaded.policy.catalogue.age) == age
+    assert int(loaded.policy.search.age) == age
     same = [found.policy.choose(states(), found.actor(states()), found.critic).action for found in (agent, loaded)]
     np.testing.assert_array_equal(*same)
     np.testing.assert_array_equal(loaded.explain(obs).q, agent.explain(obs).q)
@@ -259,7 +259,7 @@ def test_training_goes_on_from_a_file_as_it_would_have(tmp_path):
     first = tower_agent(k=4, policy_kwargs={"refresh_every": 7})
     first.learn(40)
     updated(first, 3)
-    assert int(first.policy.catalogue.age) > 0
+    assert int(first.policy.search.age) > 0
     first.save(tmp_path / "agent.zip", include=["replay_buffer"])
     second = Wolpertinger.load(tmp_path / "agent.zip")
     second.set_logger(first.logger)
@@ -332,10 +332,10 @@ class Normalised(FlattenExtractor):
 def test_the_copy_of_the_critic_does_not_train():
     agent = tower_agent(k=4, policy_kwargs={"refresh_every": 7, "features_extractor_class": Normalised})
     agent.learn(40)
-    before = agent.policy.state_dict()["catalogue.critic.features_extractor.norm.running_mean"].clone()
+    before = agent.policy.state_dict()["search.critic.features_extractor.norm.running_mean"].clone()
     agent.predict(states(1).numpy())
     agent.predict(100 * states(50).numpy())
-    after = agent.policy.state_dict()["catalogue.critic.features_extractor.norm.running_mean"]
+    after = agent.policy.state_dict()["search.critic.features_extractor.norm.running_mean"]
     own = agent.policy.state_dict()["critic.features_extractor.norm.running_mean"]
     torch.testing.assert_close(after, own)
     assert after.abs().max() < 10

@@ -27,7 +27,7 @@ SCORES_AT_ONCE = 2**22  # 16 MB
 ASKED = 64  # states in which the search is compared before and after a refresh
 
 
-class Catalogue(nn.Module):
+class CriticSearch(nn.Module):
     """The keys of all actions, by a copy of the critic, and the search in them. The copy is saved, the keys are not."""
 
     def __init__(self, actions: ActionSet, critic: Critic, refresh_every: int | None) -> None:

@@ -283,6 +283,15 @@ def test_its_own_vectors_of_the_actions():
     np.testing.assert_allclose(vectors, expected.detach(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("candidates", ["critic", "both"])
+def test_an_actor_that_nobody_asks_is_not_trained(candidates):
+    agent = tower_agent(candidates=candidates)
+    before = [parameter.clone() for parameter in agent.actor.parameters()]
+    agent.learn(40)
+    same = all(torch.equal(one, other) for one, other in zip(before, agent.actor.parameters(), strict=True))
+    assert same == (candidates == "critic")
+
+
 def test_a_callback_that_predicts_does_not_change_what_is_learned():
     def learned(callback):
         agent = tower_agent(k=4, policy_kwargs={"refresh_every": 7})

@@ -19,7 +19,7 @@ from wolpertinger.agent.follower import Follower
 from wolpertinger.agent.match import match_actions
 from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.options import LOSSES, check_forms, check_options
-from wolpertinger.agent.policy import CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
+from wolpertinger.agent.policy import Choice, CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.rerank import rank
 
 DEFAULT_EPSILON = 0.1  # where noise on the proto-action moves no candidates
@@ -208,6 +208,15 @@ class Wolpertinger(ActionSetAlgorithm):
         self._minimise(critic_loss, self.critic)
         self.policy.tick()
 
+        if self.forms["candidates"] != "critic":  # which asks no actor
+            self._train_actor(obs, next_obs, choice)
+
+        # Line 16.
+        self.follower.step(self.tau)
+        self._n_updates += 1
+        self.diagnostics.add(critic_loss=critic_loss.detach())
+
+    def _train_actor(self, obs: PyTorchObs, next_obs: PyTorchObs, choice: Choice) -> None:
         # Line 15: the lookup has no gradient, so the critic's gradient is taken at the proto-action itself; or, with
         # gradient_at="action", at the action it becomes, as if the lookup had moved it there.
         proto = self.actor(obs)
@@ -217,11 +226,7 @@ class Wolpertinger(ActionSetAlgorithm):
         if self.anchor:
             actor_loss = actor_loss + self.anchor * self.actor.distance(next_obs, choice.vector)
         self._minimise(actor_loss, self.actor)
-
-        # Line 16.
-        self.follower.step(self.tau)
-        self._n_updates += 1
-        self.diagnostics.add(critic_loss=critic_loss.detach(), actor_loss=actor_loss.detach())
+        self.diagnostics.add(actor_loss=actor_loss.detach())
 
     def _minimise(self, loss: torch.Tensor, network: Actor | Critic) -> None:
         parameters = [parameter for group in network.optimizer.param_groups for parameter in group["params"]]

@@ -139,7 +139,7 @@ def _cart_pole() -> Iterator[Variant]:
     for k in (1, 5_000):
         yield Variant(f"cart-pole/{share_name(k)}", "learning", {**task, "k": k}, **effort)
     for lookup in LOOKUPS[1:]:
-        # On a busy machine 20 s were once too short for any index: the million levels were scanned, at 21 steps a second.
+        # On a busy machine 20 s were once too short for any index: the levels were scanned, at 21 steps a second.
         build = 60.0 if lookup == "slow" else 20.0
         table = {**task, "k": 1, "table": True, "recall": lookup, "build_seconds": build}
         yield Variant(f"cart-pole/k-1-{lookup}", "learning", table, **effort)

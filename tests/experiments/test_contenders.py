@@ -7,6 +7,7 @@ import pytest
 from wolpertinger.experiments.contenders import CONTENDERS, STEP, Flann, ladder
 from wolpertinger.index import ExactIndex
 from wolpertinger.index.measure import recall
+from wolpertinger.threads import using_threads
 
 ROWS = 900  # FLANN's autotuning takes half a minute from 1,000 rows on, and scans below
 
@@ -21,7 +22,8 @@ def contender(request):
     pytest.importorskip(entry.module)
     made = entry.make()
     assert made.name == request.param
-    made.build(random_table(ROWS))
+    with using_threads(1):  # two that race make another graph each time: recalls of 0.98 to 1
+        made.build(random_table(ROWS))
     return made
 
 
@@ -34,7 +36,7 @@ def test_the_most_careful_setting_finds_what_a_scan_finds(contender, k):
     found = contender.search(queries, k, settings[-1])
     assert found.shape == (64, k)
     assert found.dtype == np.int64
-    assert recall(vectors, queries, found, exact).mean() > 0.95  # a graph built by two threads may not reach a few
+    assert recall(vectors, queries, found, exact).mean() > 0.99
     quick = recall(vectors, queries, contender.search(queries, k, settings[0]), exact).mean()
     assert 0.05 < quick <= 1.0
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from wolpertinger.index import Ids
 from wolpertinger.index.base import Vectors
+from wolpertinger.threads import count_threads
 
 STEP = 1.4  # between one effort and the next
 AUTOTUNE_ROWS = 5_000  # FLANN cannot be stopped: on a million rows of 40 numbers it had not ended after 16 minutes
@@ -153,7 +154,7 @@ class Usearch:
         self._index = index(
             ndim=vectors.shape[1], metric="l2sq", dtype="f32", connectivity=16, expansion_add=100, expansion_search=64
         )
-        self._index.add(np.arange(len(vectors)), vectors)
+        self._index.add(np.arange(len(vectors)), vectors, threads=count_threads())
 
     def settings(self, k: int) -> list[int]:
         return ladder(k, max(k, len(self._index)))

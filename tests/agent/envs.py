@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from wolpertinger import ActionTable, Exploration, Wolpertinger
 
@@ -107,6 +108,17 @@ class GuidedEnv(TargetEnv):
     def step(self, action):
         self.pairs.append((self.guided_actions(), np.array(action)))
         return super().step(action)
+
+
+class NormalisedExtractor(FlattenExtractor):
+    """Batch normalisation: its running statistics are buffers, not parameters."""
+
+    def __init__(self, observation_space):
+        super().__init__(observation_space)
+        self.norm = torch.nn.BatchNorm1d(self.features_dim)
+
+    def forward(self, observations):
+        return self.norm(super().forward(observations))
 
 
 def small_agent(env=None, policy="MlpPolicy", **kwargs):

@@ -10,12 +10,11 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.logger import configure
-from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from wolpertinger import ActionTable, Wolpertinger
 from wolpertinger.agent import algorithm
 
-from .envs import SMALL, GuidedEnv, TargetEnv, best_of, greedy, scramble_all, small_agent
+from .envs import SMALL, GuidedEnv, NormalisedExtractor, TargetEnv, best_of, greedy, scramble_all, small_agent
 
 SGD = {"net_arch": [12, 12], "activation_fn": torch.nn.Tanh, "optimizer_class": torch.optim.SGD}
 
@@ -229,17 +228,6 @@ def test_the_actor_may_have_a_learning_rate_of_its_own(monkeypatch):
     train_once(agent, monkeypatch)
     assert torch.equal(before["actor"].mu[0].weight, agent.actor.mu[0].weight)
     assert not torch.equal(before["critic"].q_networks[0].state.weight, agent.critic.q_networks[0].state.weight)
-
-
-class NormalisedExtractor(FlattenExtractor):
-    """Batch normalisation: its running statistics are buffers, not parameters."""
-
-    def __init__(self, observation_space):
-        super().__init__(observation_space)
-        self.norm = torch.nn.BatchNorm1d(self.features_dim)
-
-    def forward(self, observations):
-        return self.norm(super().forward(observations))
 
 
 def test_targets_have_the_running_statistics_of_batch_normalisation():

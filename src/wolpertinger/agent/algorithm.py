@@ -217,7 +217,8 @@ class Wolpertinger(ActionSetAlgorithm):
         self.diagnostics.add(critic_loss=critic_loss.detach())
 
     def _train_actor(self, obs: PyTorchObs, next_obs: PyTorchObs, choice: Choice) -> None:
-        # Line 15: the lookup has no gradient, so the critic's gradient is taken at the proto-action itself; or, with
+        """Line 15 of Algorithm 2; `choice` is what line 13 chose in the next states."""
+        # The lookup has no gradient, so the critic's gradient is taken at the proto-action itself; or, with
         # gradient_at="action", at the action it becomes, as if the lookup had moved it there.
         proto = self.actor(obs)
         if self.gradient_at == "action":

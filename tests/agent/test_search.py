@@ -29,6 +29,8 @@ CRITICS = {
     "twins": {"n_critics": 2},
     "state layers": {"state_arch": [12]},
     "one layer": {"net_arch": [16]},
+    "narrow": {"tower_kwargs": {"width": 2}},
+    "memories": {"tower_kwargs": {"state_memory": 50, "action_memory": 1000}},
 }
 
 
@@ -373,6 +375,13 @@ WRONG = {
     "nothing to screen": ({"critic": "two-tower", "rerank": "screened"}, "leave rerank out"),
     "twice": ({"policy_kwargs": {"critic": "two-tower"}}, "give it to Wolpertinger itself"),
     "never": ({"critic": "two-tower", "candidates": "critic", "policy_kwargs": {"refresh_every": 0}}, "at least 1"),
+    "an MLP has no towers": ({"policy_kwargs": {"tower_kwargs": {"width": 8}}}, 'are for critic="two-tower"'),
+    "no width": ({"critic": "two-tower", "policy_kwargs": {"tower_kwargs": {"width": 0}}}, "at least 1"),
+    "half a row": ({"critic": "two-tower", "policy_kwargs": {"tower_kwargs": {"state_memory": 0.5}}}, "whole number"),
+    "a memory of what is learned": (
+        {"critic": "two-tower", "policy_kwargs": {"state_arch": [8], "tower_kwargs": {"state_memory": 9}}},
+        "leave out state_arch",
+    ),
 }
 
 

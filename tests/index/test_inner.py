@@ -1,9 +1,11 @@
-"""Inner products by nearest neighbours, beside the products themselves."""
+"""Searches for inner products, beside the products themselves."""
 
 import numpy as np
 import pytest
+import torch
 
-from wolpertinger.index import InnerProductIndex
+from wolpertinger.index import InnerProductIndex, largest_products
+from wolpertinger.index import inner as module
 
 RNG = np.random.default_rng(0)
 VECTORS = (RNG.normal(size=(800, 6)) * RNG.uniform(0.1, 5, size=(800, 1))).astype(np.float32)
@@ -12,6 +14,24 @@ QUERIES = (RNG.normal(size=(50, 6)) * RNG.uniform(0.01, 100, size=(50, 1))).asty
 
 def by_product(vectors, k):
     return np.argsort(-(QUERIES.astype(np.float64) @ vectors.T.astype(np.float64)), axis=1)[:, :k]
+
+
+@pytest.mark.parametrize("n", [1, 5, 63, 64, 300, 800])
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+@pytest.mark.parametrize("at_once", [1, 2**19])
+def test_the_product_with_all_finds_the_largest_first(n, k, at_once, monkeypatch):
+    monkeypatch.setattr(module, "CACHED", at_once)
+    monkeypatch.setattr(module, "LEAST_ROWS", 3)  # the last part of 50 queries has 2 rows
+    monkeypatch.setattr(module, "SEGMENT", 8)
+    k = min(k, n)
+    found = largest_products(torch.from_numpy(QUERIES), torch.from_numpy(VECTORS[:n]), k)
+    np.testing.assert_array_equal(found, by_product(VECTORS[:n], k))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_equal_products_are_found_once_each(k):
+    found = largest_products(torch.ones(2, 1), torch.ones(1_000, 1), k)
+    assert all(len(set(row)) == k for row in found.tolist())
 
 
 @pytest.mark.parametrize("k", [1, 7])

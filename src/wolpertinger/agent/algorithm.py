@@ -54,7 +54,8 @@ class Wolpertinger(ActionSetAlgorithm):
         state_arch (layers of the critic that read the state alone, at no cost per candidate), bound (of the
         proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
         refresh_every (updates from which on the critic's search goes by what it has learned since; by default more
-        for larger sets), features_extractor_class and the other arguments of `WolpertingerPolicy`.
+        for larger sets), tower_kwargs (width, state_memory and action_memory of a two-tower critic, see `TwoTower`),
+        features_extractor_class and the other arguments of `WolpertingerPolicy`.
 
     The remaining parameters are those of every off-policy algorithm of Stable-Baselines3.
     """

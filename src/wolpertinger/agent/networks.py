@@ -208,9 +208,18 @@ class Critic(ScaledModel):
         n_critics: int = 1,
         state_arch: list[int] | None = None,
         form: str = "mlp",
+        tower_kwargs: dict[str, int] | None = None,
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
+        if tower_kwargs and form != "two-tower":
+            raise ValueError(f'tower_kwargs={tower_kwargs!r} are for critic="two-tower", not for critic={form!r}')
+        learned = bool(state_arch) or next(features_extractor.parameters(), None) is not None
+        if learned and (tower_kwargs or {}).get("state_memory"):
+            raise ValueError(
+                "state_memory tells states apart by their numbers, which layers before it would change as they learn: "
+                "leave out state_arch, and take a features extractor without weights"
+            )
         width = features_extractor.features_dim
         self.state_layers = nn.Sequential()
         if state_arch:
@@ -227,7 +236,7 @@ class Critic(ScaledModel):
             layer_norm,
         )
         self.q_networks = nn.ModuleList(
-            TwoTower(*shape) if form == "two-tower" else QNetwork(*shape, interaction=interaction)
+            TwoTower(*shape, **(tower_kwargs or {})) if form == "two-tower" else QNetwork(*shape, interaction=interaction)
             for _ in range(n_critics)
         )
 

@@ -89,6 +89,7 @@ class WolpertingerPolicy(BasePolicy):
         critic: str = "mlp",
         candidates: str = "nearest",
         refresh_every: int | None = None,
+        tower_kwargs: dict[str, int] | None = None,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,
@@ -129,6 +130,7 @@ class WolpertingerPolicy(BasePolicy):
             self._network(Actor, net_arch=actor_arch, bound=bound, **shared) for _ in range(2)
         )
         shared |= {"interaction": interaction, "n_critics": n_critics, "state_arch": state_arch, "form": critic}
+        shared |= {"tower_kwargs": tower_kwargs}
         self.critic, self.critic_target = (self._network(Critic, net_arch=critic_arch, **shared) for _ in range(2))
         self.candidates = candidates
         self.learning = False

@@ -16,14 +16,13 @@ from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, ActionTable, can_list, list_actions
 from wolpertinger.agent.networks import Critic
-from wolpertinger.index import InnerProductIndex
+from wolpertinger.index import InnerProductIndex, largest_products
 
 MOST = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
 PER_UPDATE = 400  # actions whose keys are worked out per update, on average, unless the user says how often
 INDEXED = 200_000  # actions from which on an index takes the place of a product with all keys
 RECALL = 0.95  # of that index
 CHUNK = 2**14  # actions whose keys are worked out together
-SCORES_AT_ONCE = 2**22  # 16 MB
 ASKED = 64  # states in which the search is compared before and after a refresh
 
 
@@ -100,9 +99,7 @@ class CriticSearch(nn.Module):
             self._asked = self._asked[0], k
         if self._index is not None:
             return self._members[torch.from_numpy(self._index.search(query.numpy(force=True), k)).to(query.device)]
-        at_once = max(1, SCORES_AT_ONCE // len(keys))
-        places = torch.cat([_largest(part @ keys.t(), k) for part in torch.split(query, at_once)])
-        return self._members[places]
+        return self._members[largest_products(query, keys, k)]
 
     def record(self, logger: Logger) -> None:
         """Write how old the keys are, what a refresh changed, and what all of them cost."""
@@ -161,8 +158,3 @@ def require_listed(actions: ActionSet) -> None:
             f"{actions!r} is too large to go through: {actions.n} actions, {MOST} at most; "
             'with candidates="nearest" the critic need not'
         )
-
-
-def _largest(scores: Tensor, k: int) -> Tensor:
-    """Places (batch, k) of the largest scores (batch, n)."""
-    return scores.argmax(dim=1, keepdim=True) if k == 1 else scores.topk(k, dim=1).indices

@@ -6,10 +6,69 @@ from torch import Tensor, nn
 from wolpertinger.agent.layers import hidden_layers, last_layer
 
 WIDTH = 64  # of phi and psi
+STEP = 2**-10  # vectors that differ by less in every number, where numbers are about 1, may share a memory
+PRIME = 2**31 - 1
+STRENGTH = 2.0  # of a memory: how much faster it learns than a layer's weights
+
+
+class Tower(nn.Module):
+    """What is known of a vector: what a network makes of it, and what is remembered of it alone, if anything is."""
+
+    def __init__(
+        self,
+        inputs: int,
+        net_arch: list[int],
+        last: nn.Linear,
+        activation_fn: type[nn.Module],
+        layer_norm: bool,
+        memory: int,
+    ) -> None:
+        super().__init__()
+        hidden = hidden_layers(net_arch[0], net_arch[1:], activation_fn, layer_norm)
+        self.network = nn.Sequential(nn.Linear(inputs, net_arch[0]), *hidden, last)
+        self.memory = Memory(inputs, memory, last.out_features) if memory else None
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        known = self.network(vectors)
+        return known if self.memory is None else known + self.memory(vectors)
+
+
+class Memory(nn.Module):
+    """Numbers of their own for vectors that come again and again: items, and states that are items.
+
+    A network learns what neighbours share, and slowly what tells them apart; a row of a table per vector learns the
+    latter at once. Which row is a vector's is told by a hash of its numbers (the hashing trick of recommenders), so that
+    a new vector has one too, all zeros until it is learned. Two vectors may have the same: give some rows to spare.
+    """
+
+    factors: Tensor
+    mixer: Tensor
+
+    def __init__(self, inputs: int, rows: int, outputs: int) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.zeros(rows, outputs))
+        self.register_buffer("factors", torch.randint(1, PRIME, (inputs,)))
+        self.register_buffer("mixer", torch.randint(1, PRIME, (2,)))
+
+    def row(self, vectors: Tensor) -> Tensor:
+        """Which row is each vector's (..., inputs): (...)."""
+        # Universal hashing: products of numbers below 2**31 stay within 64 bits.
+        numbers = (vectors.detach() / STEP).round().long() % PRIME
+        mixed = (numbers * self.factors % PRIME).sum(dim=-1) % PRIME
+        return (mixed * self.mixer[0] + self.mixer[1]) % PRIME % len(self.rows)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return STRENGTH * nn.functional.embedding(self.row(vectors), self.rows)
 
 
 class TwoTower(nn.Module):
-    """One tower reads the state, the other one the action; psi and v are one vector per action, whatever the state."""
+    """One tower reads the state, the other one the action; psi and v are one vector per action, whatever the state.
+
+    :param width: of phi and psi. What few items are good for whom is told by few numbers, which are learned sooner and
+        searched faster; many items with reasons of their own need more.
+    :param state_memory: rows of a memory of states, such as the items that users come from; 0: none.
+    :param action_memory: rows of a memory of actions; 0: none.
+    """
 
     def __init__(
         self,
@@ -19,27 +78,31 @@ class TwoTower(nn.Module):
         activation_fn: type[nn.Module],
         layer_norm: bool,
         width: int = WIDTH,
+        state_memory: int = 0,
+        action_memory: int = 0,
     ) -> None:
         super().__init__()
-
-        def tower(inputs: int, last: nn.Linear) -> nn.Sequential:
-            hidden = hidden_layers(net_arch[0], net_arch[1:], activation_fn, layer_norm)
-            return nn.Sequential(nn.Linear(inputs, net_arch[0]), *hidden, last)
-
+        for name, value, least in (
+            ("width", width, 1),
+            ("state_memory", state_memory, 0),
+            ("action_memory", action_memory, 0),
+        ):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name}={value!r} of a two-tower critic: give a whole number of at least {least}")
         # Values start near 0 if one of the factors does; if both did, neither would have a gradient.
-        self.state_tower = tower(features_dim, nn.Linear(net_arch[-1], width + 1))
-        self.action_tower = tower(dim, last_layer(net_arch[-1], width + 1))
+        last = nn.Linear(net_arch[-1], width + 1)
         with torch.no_grad():  # u(s) as well
-            last = self.state_tower[-1]
-            assert isinstance(last, nn.Linear)
             last.weight[-1].zero_()
             last.bias[-1].zero_()
+        self.state_tower = Tower(features_dim, net_arch, last, activation_fn, layer_norm, state_memory)
+        last = last_layer(net_arch[-1], width + 1)
+        self.action_tower = Tower(dim, net_arch, last, activation_fn, layer_norm, action_memory)
 
     def forward(self, features: Tensor, inputs: Tensor) -> Tensor:
         """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""
         query, offset = self.query(features)
         query, offset = (query.unsqueeze(1), offset.unsqueeze(1)) if inputs.dim() == 3 else (query, offset)
-        return (query * self.action_tower(inputs)).sum(dim=-1) + offset
+        return (query * self.key(inputs)).sum(dim=-1) + offset
 
     def query(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """(phi(s), 1) and u(s): the first one's product with an action's key, plus the second, is its value."""

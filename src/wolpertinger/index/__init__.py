@@ -8,7 +8,7 @@ import numpy.typing as npt
 from wolpertinger.index.base import Ids, Index, check_ids, check_k, check_queries, check_vectors
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import FaissIndex
-from wolpertinger.index.inner import InnerProductIndex
+from wolpertinger.index.inner import InnerProductIndex, largest_products
 from wolpertinger.index.promise import Health, PromisedIndex
 from wolpertinger.index.store import Store, as_store
 from wolpertinger.index.trials import Trial, Tuning
@@ -31,6 +31,7 @@ __all__ = [
     "check_k",
     "check_queries",
     "check_vectors",
+    "largest_products",
 ]
 
 

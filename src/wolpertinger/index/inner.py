@@ -1,7 +1,9 @@
-"""The largest inner products, as nearest neighbours: with one coordinate more, all vectors are equally long."""
+"""The largest inner products: by a product with all vectors, or as nearest neighbours of longer ones."""
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from wolpertinger.index.base import Ids, Vectors, check_queries, check_vectors
 from wolpertinger.index.promise import PromisedIndex, likely_queries
@@ -9,6 +11,31 @@ from wolpertinger.index.store import Store
 from wolpertinger.index.tune import BUILD_SECONDS
 
 GUESSED = 64  # queries to tune on beside those that were asked
+CACHED = 2**19  # products at a time, 2 MB: with four million of them 13,138 vectors took three times as long
+LEAST_ROWS = 32  # queries at a time, however many vectors there are: these are read once for all of them
+SEGMENT = 64  # products whose largest is looked at first
+
+
+def largest_products(queries: Tensor, vectors: Tensor, k: int) -> Tensor:
+    """Places (batch, k) of the vectors (n, dim) with the largest products with each query (batch, dim), largest first."""
+    rows = max(LEAST_ROWS, CACHED // len(vectors))
+    memory = torch.empty(min(rows, len(queries)), len(vectors), device=queries.device)
+    parts = (torch.mm(part, vectors.t(), out=memory[: len(part)]) for part in torch.split(queries, rows))
+    return torch.cat([_largest(part, k) for part in parts])
+
+
+def _largest(scores: Tensor, k: int) -> Tensor:
+    if k == 1 and scores.device.type == "cpu":
+        return torch.from_numpy(scores.numpy().argmax(axis=1, keepdims=True))  # a tenth of the time of torch's
+    n = scores.shape[1] // SEGMENT * SEGMENT
+    if n < 4 * k * SEGMENT:
+        return scores.topk(k, dim=1).indices
+    # The k largest are in the k segments with the largest maxima, or among the few behind the last segment.
+    segments = scores[:, :n].unflatten(1, (-1, SEGMENT)).amax(dim=2).topk(k, dim=1).indices
+    places = (segments.unsqueeze(2) * SEGMENT + torch.arange(SEGMENT, device=scores.device)).flatten(1)
+    rest = torch.arange(n, scores.shape[1], device=scores.device).expand(len(scores), -1)
+    places = torch.cat([places, rest], dim=1)
+    return places.gather(1, scores.gather(1, places).topk(k, dim=1).indices)
 
 
 class InnerProductIndex:

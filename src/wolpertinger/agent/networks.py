@@ -235,8 +235,9 @@ class Critic(ScaledModel):
             activation_fn,
             layer_norm,
         )
+        two_tower = form == "two-tower"
         self.q_networks = nn.ModuleList(
-            TwoTower(*shape, **(tower_kwargs or {})) if form == "two-tower" else QNetwork(*shape, interaction=interaction)
+            TwoTower(*shape, **(tower_kwargs or {})) if two_tower else QNetwork(*shape, interaction=interaction)
             for _ in range(n_critics)
         )
 

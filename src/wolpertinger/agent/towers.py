@@ -37,8 +37,8 @@ class Memory(nn.Module):
     """Numbers of their own for vectors that come again and again: items, and states that are items.
 
     A network learns what neighbours share, and slowly what tells them apart; a row of a table per vector learns the
-    latter at once. Which row is a vector's is told by a hash of its numbers (the hashing trick of recommenders), so that
-    a new vector has one too, all zeros until it is learned. Two vectors may have the same: give some rows to spare.
+    latter at once. Which row is a vector's is told by a hash of its numbers (the hashing trick of recommenders), so
+    that a new vector has one too, all zeros until it is learned. Two vectors may share one: give some rows to spare.
     """
 
     factors: Tensor

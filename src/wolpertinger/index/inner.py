@@ -17,7 +17,7 @@ SEGMENT = 64  # products whose largest is looked at first
 
 
 def largest_products(queries: Tensor, vectors: Tensor, k: int) -> Tensor:
-    """Places (batch, k) of the vectors (n, dim) with the largest products with each query (batch, dim), largest first."""
+    """Places (batch, k) of the vectors (n, dim) whose products with each query (batch, dim) are largest, in order."""
     rows = max(LEAST_ROWS, CACHED // len(vectors))
     memory = torch.empty(min(rows, len(queries)), len(vectors), device=queries.device)
     parts = (torch.mm(part, vectors.t(), out=memory[: len(part)]) for part in torch.split(queries, rows))

@@ -208,7 +208,7 @@ class Critic(ScaledModel):
         n_critics: int = 1,
         state_arch: list[int] | None = None,
         form: str = "mlp",
-        tower_kwargs: dict[str, int] | None = None,
+        tower_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)

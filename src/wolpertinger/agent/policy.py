@@ -89,7 +89,7 @@ class WolpertingerPolicy(BasePolicy):
         critic: str = "mlp",
         candidates: str = "nearest",
         refresh_every: int | None = None,
-        tower_kwargs: dict[str, int] | None = None,
+        tower_kwargs: dict[str, Any] | None = None,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,

@@ -31,7 +31,7 @@ def _largest(scores: Tensor, k: int) -> Tensor:
     if n < 4 * k * SEGMENT:
         return scores.topk(k, dim=1).indices
     # The k largest are in the k segments with the largest maxima, or among the few behind the last segment.
-    segments = scores[:, :n].unflatten(1, (-1, SEGMENT)).amax(dim=2).topk(k, dim=1).indices
+    segments = scores[:, :n].view(len(scores), -1, SEGMENT).amax(dim=2).topk(k, dim=1).indices
     places = (segments.unsqueeze(2) * SEGMENT + torch.arange(SEGMENT, device=scores.device)).flatten(1)
     rest = torch.arange(n, scores.shape[1], device=scores.device).expand(len(scores), -1)
     places = torch.cat([places, rest], dim=1)

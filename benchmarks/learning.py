@@ -7,7 +7,7 @@ where it was. The tables in README.md and docs/learning.md are rendered from tho
 import argparse
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ TASKS: dict[str, dict[str, Any]] = {
 # What stands in the README: the defaults, three seeds, the task's full length.
 CLAIMS: dict[str, dict[str, Any]] = {f"default/{task}": {"env": env, "seeds": (0, 1, 2)} for task, env in TASKS.items()}
 ABLATION_STEPS = 200_000
-# One change each against the defaults, shorter runs.
+# One change each against our settings of the paper's form, shorter runs.
 CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "1 environment, batch 64, 10,000 steps": {
@@ -97,7 +97,8 @@ def sweep() -> dict[str, dict[str, Any]]:
             runs[f"default/{name}/seed-{seed}"] = {**arguments, "seed": seed}
     for task, env in TASKS.items():
         for change, arguments in CHANGES.items():
-            runs[f"ablation/{task}/{change}/seed-0"] = {"steps": ABLATION_STEPS, **arguments, "env": env, "seed": 0}
+            nearest = {"preset": "nearest", "steps": ABLATION_STEPS}
+            runs[f"ablation/{task}/{change}/seed-0"] = {**nearest, **arguments, "env": env, "seed": 0}
     for task, changes in OTHER_CHANGES.items():
         for change, arguments in changes.items():
             runs[f"ablation/{task}/{change}/seed-0"] = {
@@ -140,7 +141,12 @@ def _numbers(found: Evaluation) -> dict[str, Any]:
 
 def results(prefix: str) -> list[dict[str, Any]]:
     """The result files of the runs whose name begins so, in the sweep's order; what is missing is left out."""
-    paths = [result_path(name) for name in sweep() if name.startswith(prefix + "/")]
+    return read_results(sweep(), prefix)
+
+
+def read_results(runs: Iterable[str], prefix: str) -> list[dict[str, Any]]:
+    """The same of other runs than the sweep's."""
+    paths = [result_path(name) for name in runs if name.startswith(prefix + "/")]
     return [json.loads(path.read_text()) for path in paths if path.exists()]
 
 
@@ -243,16 +249,21 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def run_missing(runs: Mapping[str, dict[str, Any]], description: str | None) -> None:
+    """The command line of runs by name: do those that have no result file."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("names", nargs="*", help="runs whose name begins so (default: all)")
     parser.add_argument("--threads", type=int, default=1, help="of torch; run two sweeps of one thread on two cores")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    for name, arguments in sweep().items():
+    for name, arguments in runs.items():
         if name.startswith(tuple(options.names) or "") and not result_path(name).exists():
             print(f"== {name}", flush=True)
             run(name, arguments)
+
+
+def main() -> None:
+    run_missing(sweep(), __doc__)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ SETS: dict[str, dict[str, Any]] = {
 def measure(effort: Effort) -> dict[str, Any]:
     """Rows by set, networks and updates so far."""
     points = POINTS if effort.most_seconds == float("inf") else POINTS[:2]
-    rows = [row for name in SETS for preset in ("paper", "default") for row in follow(name, preset, points)]
+    rows = [row for name in SETS for preset in ("paper", "nearest") for row in follow(name, preset, points)]
     names = ("LEAST", "IN_ALL", "WIDEST", "SAMPLE", "KEPT", "FIRST", "MARGINS", "REMEMBERED", "WINS", "FAVOURED")
     return {"settings": {name.lower(): getattr(screening, name) for name in names}, "train_k": TRAIN_K, "rows": rows}
 
@@ -38,7 +38,7 @@ def follow(name: str, preset: str, points: tuple[int, ...]) -> list[dict[str, An
         "recommender", env={"items": 13_138, **SETS[name]}, preset=preset, k=TRAIN_K, changes={"rerank": "screened"}
     )
     agent = make_agent(config, make_env(config))
-    comparison = Comparison(points, {"set": name, "networks": preset})
+    comparison = Comparison(points, {"set": name, "networks": preset.replace("nearest", "default")})
     agent.learn(agent.learning_starts + config.n_envs * (max(points) + 2), callback=comparison)
     return comparison.rows
 

@@ -14,7 +14,7 @@ from torch import nn
 import wolpertinger  # noqa: F401 - registers the environments
 from benchmarks.flops import Networks
 from wolpertinger import ActionTable, Wolpertinger
-from wolpertinger.experiments.presets import PAPER, TASKS
+from wolpertinger.experiments.presets import PAPER, find_preset
 
 BATCH, BUFFER, RANDOM_STEPS = 64, 50_000, 2_000
 # So that queries stay where an index was tuned; the time of a step does not depend on it.
@@ -41,7 +41,7 @@ def preset(task: str, networks: str) -> dict[str, Any]:
     """Arguments of `Wolpertinger` for the networks of the "paper" or of our "default"; batch 64 in both."""
     if networks == "paper":
         return {"policy_kwargs": dict(PAPER["policy_kwargs"])}
-    chosen = TASKS[task.removesuffix("-200")].agent
+    chosen = find_preset(task.removesuffix("-200"), "nearest").agent
     return {name: chosen[name] for name in ("policy_kwargs", "anchor", "gradient_at", "n_steps") if name in chosen}
 
 

@@ -8,7 +8,8 @@ from wolpertinger.cli import main
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    tiny = ["--items", "49", "--dim", "4", "--steps", "160", "--envs", "8", "--set", "learning_starts=64"]
+    tiny = ["--items", "49", "--dim", "4", "--steps", "160", "--envs", "8", "--preset", "nearest"]
+    tiny += ["--set", "learning_starts=64"]
     assert main(["train", "recommender", *tiny, "--set", "batch_size=16", "--out", str(folder)]) == 0
     return folder
 

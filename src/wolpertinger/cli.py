@@ -18,7 +18,7 @@ from wolpertinger.cli_index import add_index
 from wolpertinger.cli_options import at_least, number, recall, with_example
 from wolpertinger.cli_paper import add_reproduce
 from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
-from wolpertinger.experiments.presets import TASKS, TaskPreset
+from wolpertinger.experiments.presets import PRESETS, TASKS, TaskPreset
 from wolpertinger.experiments.scores import share_of
 from wolpertinger.paper.sweep import SweepError
 from wolpertinger.threads import set_threads
@@ -124,8 +124,9 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
     agent.add_argument(
         "--preset",
         default="default",
-        choices=("default", "paper"),
-        help='"default", or "paper": plain DDPG as published',
+        choices=PRESETS,
+        help='"default"; "nearest": candidates around a proto-action, as in the paper, with our settings; or "paper": '
+        "plain DDPG as published",
     )
     agent.add_argument(
         "--set", dest="changes", action="append", default=[], metavar="NAME=VALUE", type=_change,

@@ -146,7 +146,7 @@ def test_updates_follow_the_agents_settings(agent, monkeypatch):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    options = {"env": {"items": 49, "dim": 4}, "n_envs": 8, "steps": 200, "changes": TINY}
+    options = {"env": {"items": 49, "dim": 4}, "n_envs": 8, "steps": 200, "changes": TINY, "preset": "nearest"}
     return train(make_config("recommender", **options), tmp_path_factory.mktemp("runs") / "tiny", quiet=True)
 
 
@@ -206,6 +206,12 @@ def test_a_set_that_nobody_can_list(tmp_path, monkeypatch):
     assert found.actions == 2**40
     assert found.rows[-1].k == 100
     assert "Of 1,099,511,627,776 actions, the 100 nearest" in found.notes[0]
+
+
+def test_an_agent_that_searches_for_itself_is_told_so(tmp_path):
+    config = make_config("recommender", env={"items": 49, "dim": 4}, n_envs=8, steps=40, changes=TINY)
+    with pytest.raises(ValueError, match='candidates="critic"; train one with --preset nearest'):
+        advise(train(config, tmp_path / "run", quiet=True))
 
 
 SENTENCES = [

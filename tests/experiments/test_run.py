@@ -9,7 +9,7 @@ import pytest
 from wolpertinger import ActionTable, Wolpertinger
 from wolpertinger.experiments import evaluate, make_config, train
 from wolpertinger.experiments.plot import read_curve
-from wolpertinger.experiments.presets import PAPER, TASKS
+from wolpertinger.experiments.presets import PAPER, PRESETS, TASKS
 from wolpertinger.experiments.run import make_agent, make_env, read_config
 from wolpertinger.experiments.scores import puddle_scorer
 
@@ -18,7 +18,8 @@ TINY_AGENT = {"learning_starts": 64, "batch_size": 16, "policy_kwargs": {"net_ar
 
 
 def tiny(**changes):
-    return make_config("recommender", **{"env": TINY, "n_envs": 8, "steps": 800, "changes": TINY_AGENT, **changes})
+    few = {"env": TINY, "n_envs": 8, "steps": 800, "changes": TINY_AGENT, "preset": "nearest"}
+    return make_config("recommender", **{**few, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +98,10 @@ def test_a_folder_without_a_run_or_checkpoint_is_named(folder, tmp_path):
 
 def test_changes_are_laid_over_the_presets():
     config = tiny(changes={"exploration": {"epsilon": 0.7}, "tau": 0.5})
-    assert config.agent["exploration"] == {**TASKS["recommender"].agent["exploration"], "epsilon": 0.7}
+    preset = TASKS["recommender"].nearest["agent"]
+    assert config.agent["exploration"] == {**preset["exploration"], "epsilon": 0.7}
     assert config.agent["tau"] == 0.5
-    assert config.agent["learning_rate"] == TASKS["recommender"].agent["learning_rate"]
+    assert config.agent["learning_rate"] == preset["learning_rate"]
 
 
 def test_the_papers_preset_is_plain_ddpg():
@@ -111,7 +113,7 @@ def test_the_papers_preset_is_plain_ddpg():
     assert not any("norm" in type(module).__name__.lower() for module in agent.policy.modules())
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("preset", PRESETS)
 def test_every_task_and_preset_builds_an_agent(preset):
     for task in TASKS:
         config = make_config(task, env=TINY if task == "recommender" else {}, preset=preset, n_envs=2)
@@ -123,7 +125,7 @@ def test_every_task_and_preset_builds_an_agent(preset):
     [
         ({"task": "chess"}, "task='chess': give one of recommender"),
         ({"task": "recommender", "env": {"colour": 3}}, "unknown options of recommender: colour; there are items, dim"),
-        ({"task": "recommender", "preset": "best"}, 'preset=\'best\': give "default" or "paper"'),
+        ({"task": "recommender", "preset": "best"}, "preset='best': give one of 'default', 'nearest', 'paper'"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
@@ -230,7 +232,7 @@ def test_a_run_of_few_steps_is_not_all_evaluation(tmp_path):
 
 
 def test_a_run_may_promise_a_recall_instead_of_an_exact_lookup(tmp_path):
-    config = make_config("recommender", env={"items": 60}, n_envs=8, steps=600, k=5, recall="fast")
+    config = make_config("recommender", env={"items": 60}, n_envs=8, steps=600, k=5, recall="fast", preset="nearest")
     train(config, tmp_path / "run", quiet=True)
     assert read_config(tmp_path / "run").recall == 0.7
     agent = Wolpertinger.load(tmp_path / "run" / "checkpoints" / "last.zip")
@@ -246,7 +248,22 @@ def test_a_recall_for_actions_that_need_no_index_is_refused(tmp_path):
         train(make_config("puddle-world", recall=0.9), tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match="recall='quick': give a share of the true neighbours"):
-        make_config("recommender", recall="quick")
+        make_config("recommender", recall="quick", preset="nearest")
+
+
+@pytest.mark.parametrize("asked", [{"recall": "fast"}, {"table": True}])
+def test_where_the_critic_searches_there_is_no_lookup_to_set(asked):
+    with pytest.raises(ValueError, match='none are looked up; give preset="nearest" too'):
+        make_config("recommender", **asked)
+
+
+def test_the_default_recommender_is_searched_by_its_critic_and_the_papers_form_is_an_option(tmp_path):
+    config = tiny(preset="default", changes={"learning_starts": 64, "batch_size": 16})
+    found = evaluate(train(config, tmp_path / "run", quiet=True), episodes=8)
+    assert found.candidates == found.score.value  # one candidate
+    default, nearest = (make_config("recommender", preset=preset) for preset in ("default", "nearest"))
+    assert (default.agent["candidates"], "candidates" in nearest.agent) == ("critic", False)
+    assert (nearest.n_envs, nearest.k) == (256, 0.05)
 
 
 def test_a_run_that_is_limited_in_seconds_ends_early_with_its_schedules_at_their_end(tmp_path):

@@ -27,9 +27,10 @@ SMALL = {
 }
 
 
-def untrained(task, folder, env=None):
+def untrained(task, folder, env=None, preset="nearest"):
     """A run folder as `train` leaves it, with an agent that has learnt nothing."""
-    config = make_config(task, env=env or SMALL[task], n_envs=1, changes={"policy_kwargs": {"net_arch": [16, 16]}})
+    small = {"policy_kwargs": {"net_arch": [16, 16]}}
+    config = make_config(task, env=env or SMALL[task], n_envs=1, changes=small, preset=preset)
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(asdict(config)))
     make_agent(config, make_env(config)).save(folder / "checkpoints" / "best.zip")
@@ -94,6 +95,16 @@ def test_the_recommender_shows_what_the_agent_saw(run, monkeypatch):
     assert len(seen) == player.film.frames - 1
     assert seen[0][0].shape == (4,)
     assert seen[0][1].shape == (player.agent.k,)
+
+
+def test_an_actor_that_nobody_asks_is_not_shown(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "wolpertinger.envs.Recommender.show_choice", lambda env, proto, candidates: seen.append((proto, candidates))
+    )
+    list(Player(untrained("recommender", tmp_path / "run", preset="default")).play())
+    assert {proto for proto, _ in seen} == {None}
+    assert {len(candidates) for _, candidates in seen} == {1}
 
 
 def test_pictures_can_be_left_out_but_not_the_last(run):

@@ -131,17 +131,18 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         """Items that are likely good for the current state."""
         return self.task.guided[self.state]
 
-    def show_choice(self, proto: npt.ArrayLike, candidates: npt.ArrayLike) -> None:
-        """Say what the agent saw, the proto-action (dim,) and the candidates (k,): drawn with the next step."""
-        proto, candidates = np.asarray(proto, dtype=np.float64), np.asarray(candidates, dtype=np.int64)
-        if proto.shape != (self.actions.dim,) or candidates.ndim != 1:
+    def show_choice(self, proto: npt.ArrayLike | None, candidates: npt.ArrayLike) -> None:
+        """Say what the agent saw, drawn with the next step: the proto-action (dim,), if any, and candidates (k,)."""
+        point, candidates = None if proto is None else np.asarray(proto, np.float64), np.asarray(candidates, np.int64)
+        shape = (self.actions.dim,) if point is None else point.shape
+        if shape != (self.actions.dim,) or candidates.ndim != 1:
             raise ValueError(
-                f"proto of shape {proto.shape} and candidates of shape {candidates.shape}: "
+                f"proto of shape {shape} and candidates of shape {candidates.shape}: "
                 f"give those of one state, ({self.actions.dim},) and (k,)"
             )
         if wrong := [item for item in candidates if not 0 <= item < self.model.n]:
             self.task.refuse(wrong[0])
-        self._choice = Choice(proto, candidates)
+        self._choice = Choice(point, candidates)
 
     def render(self) -> Frame | None:
         return self.screen.render(self._draw)

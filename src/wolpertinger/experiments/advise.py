@@ -115,6 +115,11 @@ def advise(
     config, result = read_config(folder), _read_result(folder)
     task = TASKS[config.task]
     agent, env = load_agent(folder, config, checkpoint, task.episodes)
+    if agent.policy.candidates != "nearest":
+        raise ValueError(
+            f"{folder}: k is advised for candidates around a proto-action, and this agent's are "
+            f'candidates="{agent.policy.candidates}"; train one with --preset nearest'
+        )
     most, extra, notes = candidates_to_study(agent.actions.n, agent.k, states)
     with using_threads(result.get("threads", count_threads())):  # as the run was timed
         say(f"values of candidates in {states} states")

@@ -1,6 +1,6 @@
 """Every setting that the paper does not give, in one place: how each task is trained, and why so."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -32,6 +32,9 @@ class TaskPreset:
     """Points on a learning curve; the best of them is kept as a checkpoint."""
     agent: dict[str, Any] = field(default_factory=dict)
     """Arguments of `Wolpertinger` in JSON's terms; `exploration` holds those of `Exploration`."""
+    nearest: dict[str, Any] = field(default_factory=dict)
+    """What is different where candidates are looked up around a proto-action, as in the paper, if the default does
+    something else: n_envs, steps, k, agent."""
 
 
 # The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
@@ -68,6 +71,33 @@ LARGE_CATALOGUE: dict[str, Any] = {
     "policy_kwargs": {"net_arch": [128], "state_arch": [512, 256]},
 }
 
+# The recommender by a critic that searches the whole catalogue; the measurements are in docs/search.md. All that users
+# give is tosses of a coin: so many of them are stepped together, each toss is learned from about once, and the learning
+# rate goes to nothing, which averages over them.
+SEARCH: dict[str, Any] = {
+    "critic": "two-tower",
+    "candidates": "critic",
+    "learning_rate": 2e-3,
+    "final_learning_rate": 1e-6,
+    "tau": 0.01,
+    "batch_size": 1_024,
+    "learning_starts": 20_000,
+    "policy_kwargs": {
+        "net_arch": [256, 128],
+        "layer_norm": True,
+        "tower_kwargs": {"width": 32, "state_memory": 2**12, "action_memory": 2**12},
+    },
+    "exploration": {"noise": None, "epsilon": 0.3, "guided": 0.8},
+}
+
+# What to change where a few items are good for many users and chances are low, as in the Complete Journey: few numbers
+# for each item, no memory of single ones, and smaller steps; or it takes luck for value.
+FEW_ITEMS: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "policy_kwargs": {"tower_kwargs": {"width": 8, "state_memory": 2**15, "action_memory": 0}},
+    "exploration": {"epsilon": 0.1},
+}
+
 TASKS: dict[str, TaskPreset] = {
     "recommender": TaskPreset(
         env_id="wolpertinger/Recommender-v0",
@@ -82,20 +112,26 @@ TASKS: dict[str, TaskPreset] = {
             "data_seed": Option(0, int, "seed of the generated items, or of the split of the households"),
             "guided": Option(None, int, "items in the subset that guided exploration draws from (default: 30)"),
         },
-        n_envs=256,
-        steps=1_000_000,
-        k=0.05,
+        n_envs=1_024,
+        steps=3_000_000,
+        k=1,
         episodes=2_000,
         episode_steps=6,
-        agent={
-            "learning_rate": 2e-3,
-            "final_learning_rate": 1e-4,
-            "tau": 0.01,
-            "batch_size": 256,
-            "learning_starts": 20_000,
-            "anchor": 0.1,
-            "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "interaction": True},
-            "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
+        agent=SEARCH,
+        nearest={
+            "n_envs": 256,
+            "steps": 1_000_000,
+            "k": 0.05,
+            "agent": {
+                "learning_rate": 2e-3,
+                "final_learning_rate": 1e-4,
+                "tau": 0.01,
+                "batch_size": 256,
+                "learning_starts": 20_000,
+                "anchor": 0.1,
+                "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "interaction": True},
+                "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
+            },
         },
     ),
     "cart-pole": TaskPreset(
@@ -173,13 +209,20 @@ TASKS: dict[str, TaskPreset] = {
 }
 
 
-def settings(task: str, preset: str) -> dict[str, Any]:
-    """The agent's settings for a task under "default" or "paper"."""
+PRESETS = ("default", "nearest", "paper")
+
+
+def find_preset(task: str, preset: str) -> TaskPreset:
+    """A task as we train it ("default"), with the paper's candidates ("nearest"), or with its plain DDPG ("paper")."""
+    default = TASKS[task]
+    nearest = replace(default, **default.nearest)
+    if preset == "default":
+        return default
+    if preset == "nearest":
+        return nearest
     if preset == "paper":
-        plain = {**PAPER, "learning_starts": TASKS[task].agent.get("learning_starts", 1_000)}
+        plain = {**PAPER, "learning_starts": nearest.agent.get("learning_starts", 1_000)}
         if task != "recommender":  # the others offer nothing to guide exploration
             plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
-        return plain
-    if preset == "default":
-        return dict(TASKS[task].agent)
-    raise ValueError(f'preset={preset!r}: give "default" or "paper"')
+        return replace(nearest, agent=plain)
+    raise ValueError(f"preset={preset!r}: give one of {', '.join(map(repr, PRESETS))}")

@@ -74,7 +74,7 @@ def make_config(
     """A task's settings with what the user changes: `env` its options, `changes` the agent's settings."""
     if task not in presets.TASKS:
         raise ValueError(f"task={task!r}: give one of {', '.join(presets.TASKS)}")
-    chosen = presets.TASKS[task]
+    chosen = presets.find_preset(task, preset)
     if unknown := (env or {}).keys() - chosen.env.keys():
         raise ValueError(f"unknown options of {task}: {', '.join(unknown)}; there are {', '.join(chosen.env)}")
     for name, value in (("steps", steps), ("n_envs", n_envs)):
@@ -85,6 +85,10 @@ def make_config(
     options = {name: option.default for name, option in chosen.env.items()} | (env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
+    agent = merge(chosen.agent, changes or {})
+    if (recall is not None or table) and agent.get("candidates") == "critic":
+        given = "table=True" if recall is None else f"recall={recall!r}"
+        raise ValueError(f'{given}: the critic searches all actions, none are looked up; give preset="nearest" too')
     return RunConfig(
         task=task,
         env={name: value for name, value in options.items() if value is not None},
@@ -93,7 +97,7 @@ def make_config(
         seed=seed,
         k=chosen.k if k is None else k,
         preset=preset,
-        agent=_merge(presets.settings(task, preset), changes or {}),
+        agent=agent,
         recall=recall if recall is None else check_recall(recall),
         table=table,
         build_seconds=build_seconds,
@@ -101,12 +105,12 @@ def make_config(
     )
 
 
-def _merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """Settings with changes laid over them, into nested ones too."""
     merged = dict(settings)
     for name, value in changes.items():
         nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = _merge(merged[name], value) if nested else value
+        merged[name] = merge(merged[name], value) if nested else value
     return merged
 
 

@@ -114,7 +114,8 @@ class Player:
     def _step(self, obs: Any) -> tuple[Any, bool]:
         why = self.agent.explain(obs)
         if isinstance(self.env.unwrapped, ShowsChoice):
-            self.env.unwrapped.show_choice(why.proto, why.actions)
+            proposed = None if self.agent.policy.candidates == "critic" else why.proto
+            self.env.unwrapped.show_choice(proposed, why.actions)
         obs, reward, terminated, truncated, _ = self.env.step(why.chosen)
         self.film.returns[-1] += float(reward)
         return obs, terminated or truncated

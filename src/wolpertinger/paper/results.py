@@ -44,5 +44,8 @@ class Results:
 
 
 def _given(spec: dict[str, Any]) -> dict[str, Any]:
-    """What is not None: an option that came later, and is left out, makes no other run."""
-    return {name: value for name, value in spec.items() if value is not None}
+    """What is not None: an option that came later, and is left out, makes no other run.
+
+    Nor does the name of a preset, whose settings are all there.
+    """
+    return {name: value for name, value in spec.items() if value is not None and name != "preset"}

@@ -49,7 +49,8 @@ class Plane:
 class Choice:
     """What the agent saw before it picked."""
 
-    proto: Floats
+    proto: Floats | None
+    """None where nobody proposed a point: the critic found the candidates itself."""
     candidates: Ids
 
 
@@ -100,8 +101,9 @@ class RecommenderView:
             self._draw_pick(picture, last, session.user)
         else:
             self._draw_user(picture, session.user)
-        if choice is not None:
-            _cross(picture, self._proto(choice), 7)
+        if choice is not None and choice.proto is not None:
+            x, y = self.plane.project(choice.proto[None])[0]
+            _cross(picture, (float(x), float(y)), 7)
         self._draw_title(picture, session)
         return picture.frame()
 
@@ -116,10 +118,6 @@ class RecommenderView:
 
     def _at(self, item: int) -> Point:
         x, y = self.plane.points[item]
-        return float(x), float(y)
-
-    def _proto(self, choice: Choice) -> Point:
-        x, y = self.plane.project(choice.proto[None])[0]
         return float(x), float(y)
 
     def _name(self, item: int) -> str:

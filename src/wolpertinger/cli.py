@@ -24,7 +24,8 @@ from wolpertinger.paper.sweep import SweepError
 from wolpertinger.threads import set_threads
 
 TRAIN_EXAMPLE = """example:
-  wolpertinger train recommender --items 835 --k 0.05 --seed 1 --out runs/first
+  wolpertinger train recommender --items 835 --seed 1 --out runs/first
+  wolpertinger train recommender --preset nearest --k 0.05
   wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4
   wolpertinger train cart-pole --levels 1000000 --k 1
   wolpertinger train puddle-world --plan 20 --k 1

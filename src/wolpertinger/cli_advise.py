@@ -11,8 +11,8 @@ from rich.console import Console
 from wolpertinger.cli_options import at_least, with_example
 
 EXAMPLE = """example:
-  wolpertinger advise-k runs/first
-  wolpertinger advise-k runs/first --checkpoint last --no-measure --json"""
+  wolpertinger advise-k runs/paper
+  wolpertinger advise-k runs/paper --checkpoint last --no-measure --json"""
 
 
 def add_advise(commands: Any) -> None:

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import advice, learning, lookup, lookup_growth, recommender_limits, search_learning, speed_tables
+from benchmarks import (
+    action_map,
+    advice,
+    learning,
+    lookup,
+    lookup_growth,
+    recommender_limits,
+    search_learning,
+    speed_tables,
+)
 from benchmarks.measure import RESULTS
 from wolpertinger.experiments.lookup_report import markdown
 
@@ -81,6 +90,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **learning.TABLES,
     **recommender_limits.TABLES,
     **search_learning.TABLES,
+    **action_map.TABLES,
     **{("docs/lookup.md", name): (lambda name=name: lookup_table(name)) for name in lookup.SETS},  # type: ignore[misc]
     ("docs/lookup.md", "growth"): growth_table,
     ("docs/lookup.md", "batches"): batch_table,

@@ -62,10 +62,15 @@ def generate(items: int, dim: int, *, seed: int = 0, recipe: Recipe | None = Non
     return Catalogue(Acceptance(chances, base), rewards, _vectors(taste, dim, recipe, rng))
 
 
+def draw_categories(items: int, recipe: Recipe, rng: np.random.Generator) -> Ids:
+    """The category of each item: what `generate` draws first."""
+    return rng.integers(max(2, round(items / recipe.per_category)), size=items)
+
+
 def _tastes(items: int, recipe: Recipe, rng: np.random.Generator) -> tuple[Array, Array]:
     """Where each item lies in taste, and where a user at it wants to go next."""
+    category = draw_categories(items, recipe, rng)
     n_categories = max(2, round(items / recipe.per_category))
-    category = rng.integers(n_categories, size=items)
     centres = rng.normal(size=(n_categories, recipe.latent))
     offset = recipe.spread * rng.normal(size=(items, recipe.latent))
     follows = rng.permutation(n_categories)

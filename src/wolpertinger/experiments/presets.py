@@ -91,8 +91,8 @@ SEARCH: dict[str, Any] = {
 }
 
 # What to change where a few items are good for many users and chances are low, as in the Complete Journey: few numbers
-# for each item, no memory of single ones, and smaller steps; or it takes luck for value. Rows to spare for the memory of
-# states: with 2**15 of them a third of 13,138 states shared theirs (61.3 % after 150 seconds, 62.3 % with 2**17, one run).
+# for each item, no memory of single ones, and smaller steps; or it takes luck for value. The memory of states has rows
+# to spare: of 2**15 a third of 13,138 states would share theirs (61.3 % after 150 seconds; 62.3 % with 2**17, one run).
 FEW_ITEMS: dict[str, Any] = {
     "learning_rate": 1e-3,
     "policy_kwargs": {"tower_kwargs": {"width": 8, "state_memory": 2**17, "action_memory": 0}},

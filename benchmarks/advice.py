@@ -12,9 +12,10 @@ from benchmarks.measure import RESULTS, environment
 from wolpertinger.cli import main as wolpertinger
 from wolpertinger.experiments.advise_report import read_advice, sentences, table
 
+NEAREST = "recommender --preset nearest"
 TRAINING = {
-    "complete-journey": "recommender --data complete-journey --median-best 0.5 --steps 300000 --threads 1",
-    "generated": "recommender --steps 300000 --threads 1",
+    "complete-journey": f"{NEAREST} --data complete-journey --median-best 0.5 --steps 300000 --threads 1",
+    "generated": f"{NEAREST} --steps 300000 --threads 1",
     "puddle-world, n = 10": "puddle-world --plan 10 --steps 60000 --threads 1",
     "puddle-world, n = 20": "puddle-world --plan 20 --steps 50000 --threads 1",
     "cart-pole": "cart-pole --steps 120000 --threads 1",
@@ -30,15 +31,20 @@ def main() -> None:
     for name, options in TRAINING.items():
         folder = runs / file_name(name)
         if not (folder / "result.json").exists():
-            wolpertinger(["train", *options.split(), "--out", str(folder), "--overwrite"])
+            run(["train", *options.split(), "--out", str(folder), "--overwrite"])
         if not (folder / "advise.json").exists():
-            wolpertinger(["advise-k", str(folder)])
+            run(["advise-k", str(folder)])
         result = json.loads((folder / "result.json").read_text())
         about = {key: result[key] for key in ("last", "best", "steps_per_second", "threads")} | environment()
         found = {"command": f"wolpertinger train {options}", "training": about, "advice": read_advice(folder)}
         path = RESULTS / "advise" / f"{file_name(name)}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def run(arguments: list[str]) -> None:
+    if code := wolpertinger(arguments):
+        raise SystemExit(code)  # which has said why
 
 
 def file_name(name: str) -> str:

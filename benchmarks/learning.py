@@ -7,7 +7,7 @@ where it was. The tables in README.md and docs/learning.md are rendered from tho
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +141,7 @@ def _numbers(found: Evaluation) -> dict[str, Any]:
 
 def results(prefix: str) -> list[dict[str, Any]]:
     """The result files of the runs whose name begins so, in the sweep's order; what is missing is left out."""
-    return read_results(sweep(), prefix)
-
-
-def read_results(runs: Iterable[str], prefix: str) -> list[dict[str, Any]]:
-    """The same of other runs than the sweep's."""
-    paths = [result_path(name) for name in runs if name.startswith(prefix + "/")]
+    paths = [result_path(name) for name in sweep() if name.startswith(prefix + "/")]
     return [json.loads(path.read_text()) for path in paths if path.exists()]
 
 
@@ -249,15 +244,19 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
 }
 
 
-def run_missing(runs: Mapping[str, dict[str, Any]], description: str | None) -> None:
-    """The command line of runs by name: do those that have no result file."""
+def run_missing(
+    runs: Mapping[str, dict[str, Any]],
+    description: str | None,
+    is_done: Callable[[str], bool] = lambda name: result_path(name).exists(),
+) -> None:
+    """The command line of runs by name: do those that are not done."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("names", nargs="*", help="runs whose name begins so (default: all)")
     parser.add_argument("--threads", type=int, default=1, help="of torch; run two sweeps of one thread on two cores")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     for name, arguments in runs.items():
-        if name.startswith(tuple(options.names) or "") and not result_path(name).exists():
+        if name.startswith(tuple(options.names) or "") and not is_done(name):
             print(f"== {name}", flush=True)
             run(name, arguments)
 

@@ -3,13 +3,15 @@
 Both are given the same time. Runs and result files are as those of benchmarks.learning; docs/search.md has the tables.
 """
 
+import json
 import statistics
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
-from benchmarks.learning import read_results, run_missing
-from wolpertinger.experiments.presets import FEW_ITEMS, LARGE_CATALOGUE
-from wolpertinger.experiments.run import merge
+from benchmarks.learning import result_path, run_missing
+from wolpertinger.experiments import make_config
+from wolpertinger.experiments.presets import LARGE_CATALOGUE, merge
 
 SEEDS = range(5)
 ENDLESS = 10**9  # steps: seconds end these runs
@@ -21,14 +23,14 @@ TASKS: dict[str, dict[str, Any]] = {
         "env": {"data": "complete-journey", "items": 835},
         "seconds": 240.0,
         "wanted": 0.88,
-        SEARCH: FEW_ITEMS,
+        SEARCH: {"preset": "few-items"},
     },
     "Complete Journey, 13,138 items": {
         "env": {"data": "complete-journey", "items": 13_138},
         "seconds": 600.0,
         "wanted": 0.65,
-        SEARCH: FEW_ITEMS,
-        PAPER: LARGE_CATALOGUE,
+        SEARCH: {"preset": "few-items"},
+        PAPER: {"changes": LARGE_CATALOGUE},
     },
 }
 AGENTS: dict[str, dict[str, Any]] = {SEARCH: {}, PAPER: {"preset": "nearest", "k": 0.05}}
@@ -66,12 +68,16 @@ def runs() -> dict[str, dict[str, Any]]:
             for agent in AGENTS:
                 found[f"{name_of(task, agent)}/seed-{seed}"] = {**arguments(task, agent), "seed": seed}
     for task in ABLATED:
+        done: list[Any] = []
         for change, settings in CHANGES.items():
             given = arguments(task, SEARCH)
             own = {name: value for name, value in settings.items() if name in ("k", "n_envs")}
             changes = {name: value for name, value in settings.items() if name not in own}
             given |= {"seconds": ABLATION_SECONDS, "changes": merge(given["changes"], changes), **own}
-            found[f"search-ablation/{task}/{change}/seed-0"] = {**given, "seed": 0}
+            name, given = f"ablation-search/{task}/{change}/seed-0", {**given, "seed": 0}
+            if make_config("recommender", **given) not in done:  # a change that changes something
+                found[name] = given
+                done.append(make_config("recommender", **given))
     return found
 
 
@@ -81,8 +87,24 @@ def name_of(task: str, agent: str) -> str:
 
 def arguments(task: str, agent: str) -> dict[str, Any]:
     about = TASKS[task]
-    settings = {"env": about["env"], "seconds": about["seconds"], "steps": ENDLESS, "changes": about.get(agent, {})}
-    return settings | AGENTS[agent]
+    settings = {"env": about["env"], "seconds": about["seconds"], "steps": ENDLESS, "changes": {}}
+    return settings | AGENTS[agent] | about.get(agent, {})
+
+
+def results(prefix: str) -> list[dict[str, Any]]:
+    """Those of the runs whose name begins so; what is missing is left out."""
+    found = (result(name) for name in runs() if name.startswith(prefix + "/"))
+    return [entry for entry in found if entry is not None]
+
+
+def result(name: str) -> dict[str, Any] | None:
+    """A run's result; None if there is none, or one of other settings than the run has now."""
+    path = result_path(name)
+    if not path.exists():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text())
+    config = asdict(make_config("recommender", **runs()[name]))
+    return found if found["config"] == json.loads(json.dumps(config)) else None
 
 
 def comparison_table() -> str:
@@ -93,7 +115,7 @@ def comparison_table() -> str:
         "| --- | ---: | --- | --- | ---: | ---: | ---: | --- |",
     ]
     for task, about in TASKS.items():
-        found = {agent: read_results(runs(), name_of(task, agent)) for agent in AGENTS}
+        found = {agent: results(name_of(task, agent)) for agent in AGENTS}
         for agent, entries in found.items():
             cells = comparison_cells(entries) if len(entries) == len(SEEDS) else [f"missing: has {len(entries)} seeds"]
             wanted = f"{about['wanted']:.0%}: {verdict(about['wanted'], found)}" if agent == SEARCH else ""
@@ -130,8 +152,10 @@ def ablation_table() -> str:
     for change in CHANGES:
         cells = []
         for task in ABLATED:
-            found = read_results(runs(), f"search-ablation/{task}/{change}")
-            cells += [c for entry in found for c in ablation_cells(entry)] or ["missing", "", ""]
+            name = f"ablation-search/{task}/{change}/seed-0"
+            entry = result(name) if name in runs() else None
+            nothing = ["missing" if name in runs() else "no change", "", ""]
+            cells += nothing if entry is None else ablation_cells(entry)
         rows.append(f"| {change} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -158,7 +182,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
 
 
 def main() -> None:
-    run_missing(runs(), __doc__)
+    run_missing(runs(), __doc__, is_done=lambda name: result(name) is not None)
 
 
 if __name__ == "__main__":

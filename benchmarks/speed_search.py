@@ -13,12 +13,12 @@ from benchmarks.speed_agents import BATCH, Trainer, make_agent, make_env, preset
 from benchmarks.speed_floor import MILLION, OBSERVED, Cheap
 from benchmarks.speed_step import Effort, say, spread
 from wolpertinger import ActionTable, Wolpertinger
+from wolpertinger.experiments.presets import SEARCH
 from wolpertinger.threads import count_threads, set_threads
 
 K = 131  # 1 % of 13,138 items: what the paper's agent re-ranks, and the critic's search costs no more than
 FOUND = 10  # candidates that the critic's search is asked for
 STATES = 512
-TOWERS: dict[str, Any] = {"critic": "two-tower", "candidates": "critic"}
 LEARNED_STEPS = 3_000
 
 
@@ -47,8 +47,8 @@ def catalogue_row(effort: Effort) -> dict[str, Any]:
     env = make_env("recommender")
     agents = {
         "paper": make_agent(env, k=K, **preset("recommender", "paper")),
-        "search": make_agent(env, k=FOUND, **TOWERS, **towers("recommender")),
-        "search, always fresh": make_agent(env, k=FOUND, **TOWERS, **towers("recommender", refresh_every=1)),
+        "search": make_agent(env, k=FOUND, **towers()),
+        "search, always fresh": make_agent(env, k=FOUND, **towers(refresh_every=1)),
     }
     trainers = {name: Trainer(agent) for name, agent in agents.items()}
     for name, trainer in trainers.items():
@@ -67,10 +67,9 @@ def catalogue_row(effort: Effort) -> dict[str, Any]:
     return {"set": "13,138 items", "k": K, "found": FOUND, "refresh_every": every, "cells": cells}
 
 
-def towers(task: str, **kwargs: Any) -> dict[str, Any]:
-    """Our own networks for a task, as towers."""
-    settings = preset(task, "default")
-    return settings | {"policy_kwargs": {**settings["policy_kwargs"], **kwargs}}
+def towers(**kwargs: Any) -> dict[str, Any]:
+    """Our own towers for the recommender, with changes to `policy_kwargs`."""
+    return {"critic": "two-tower", "candidates": "critic", "policy_kwargs": {**SEARCH["policy_kwargs"], **kwargs}}
 
 
 def million_row(effort: Effort) -> dict[str, Any]:
@@ -78,9 +77,8 @@ def million_row(effort: Effort) -> dict[str, Any]:
     vectors = np.random.default_rng(1).standard_normal((MILLION, 20), np.float32)
     actions = ActionTable(vectors)
     say("search, a million vectors: learning")
-    agent = make_agent(
-        Matching(OBSERVED, actions), actions, k=FOUND, learning_rate=1e-3, **TOWERS, **towers("recommender")
-    )
+    settings = towers(tower_kwargs={"width": SEARCH["policy_kwargs"]["tower_kwargs"]["width"]})  # nothing to remember
+    agent = make_agent(Matching(OBSERVED, actions), actions, k=FOUND, learning_rate=1e-3, **settings)
     agent.learn(LEARNED_STEPS, reset_num_timesteps=False)
     critic_search = agent.policy.search
     assert critic_search is not None

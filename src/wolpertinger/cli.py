@@ -126,8 +126,8 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
         "--preset",
         default="default",
         choices=PRESETS,
-        help='"default"; "nearest": candidates around a proto-action, as in the paper, with our settings; or "paper": '
-        "plain DDPG as published",
+        help='"default"; "few-items": the same for catalogues of which few items are good for many users; "nearest": '
+        'candidates around a proto-action, as in the paper, with our settings; or "paper": plain DDPG as published',
     )
     agent.add_argument(
         "--set", dest="changes", action="append", default=[], metavar="NAME=VALUE", type=_change,

@@ -377,7 +377,8 @@ WRONG = {
     "never": ({"critic": "two-tower", "candidates": "critic", "policy_kwargs": {"refresh_every": 0}}, "at least 1"),
     "an MLP has no towers": ({"policy_kwargs": {"tower_kwargs": {"width": 8}}}, 'are for critic="two-tower"'),
     "no width": ({"critic": "two-tower", "policy_kwargs": {"tower_kwargs": {"width": 0}}}, "at least 1"),
-    "half a row": ({"critic": "two-tower", "policy_kwargs": {"tower_kwargs": {"state_memory": 0.5}}}, "whole number"),
+    "rows below 0": ({"critic": "two-tower", "policy_kwargs": {"tower_kwargs": {"state_memory": -1}}}, "give rows"),
+    "rows by name": ({"critic": "two-tower", "policy_kwargs": {"tower_kwargs": {"action_memory": "x"}}}, "give rows"),
     "a memory of what is learned": (
         {"critic": "two-tower", "policy_kwargs": {"state_arch": [8], "tower_kwargs": {"state_memory": 9}}},
         "leave out state_arch",

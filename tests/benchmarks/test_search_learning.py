@@ -1,3 +1,6 @@
+import json
+from dataclasses import asdict
+
 import pytest
 
 from benchmarks import search_learning
@@ -35,9 +38,20 @@ def test_the_deepest_fall(curve, fall):
 def test_every_run_has_settings_that_make_sense_and_a_file_of_its_own():
     configs = {name: make_config("recommender", **arguments) for name, arguments in runs().items()}
     assert len({result_path(name) for name in configs}) == len(configs)
+    assert len({repr(config) for config in configs.values()}) == len(configs)
     for name, config in configs.items():
         assert (config.agent.get("candidates", "nearest") == "nearest") == (PAPER in name)
         assert config.steps == search_learning.ENDLESS
+
+
+def test_a_result_of_other_settings_is_none(monkeypatch, tmp_path):
+    monkeypatch.setattr("benchmarks.learning.RESULTS", tmp_path)
+    name, arguments = next(iter(runs().items()))
+    config = asdict(make_config("recommender", **arguments))
+    result_path(name).write_text(json.dumps({"config": config}))
+    assert search_learning.result(name)["config"] == config
+    result_path(name).write_text(json.dumps({"config": {**config, "n_envs": 3}}))
+    assert search_learning.result(name) is None
 
 
 def test_a_missing_seed_is_said(monkeypatch, tmp_path):

@@ -235,9 +235,9 @@ class Critic(ScaledModel):
             activation_fn,
             layer_norm,
         )
-        two_tower = form == "two-tower"
+        towers: dict[str, Any] = {"n_actions": actions.n, **(tower_kwargs or {})}
         self.q_networks = nn.ModuleList(
-            TwoTower(*shape, **(tower_kwargs or {})) if two_tower else QNetwork(*shape, interaction=interaction)
+            TwoTower(*shape, **towers) if form == "two-tower" else QNetwork(*shape, interaction=interaction)
             for _ in range(n_critics)
         )
 

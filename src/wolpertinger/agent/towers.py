@@ -8,7 +8,8 @@ from wolpertinger.agent.layers import hidden_layers, last_layer
 WIDTH = 64  # of phi and psi
 STEP = 2**-10  # vectors that differ by less in every number, where numbers are about 1, may share a memory
 PRIME = 2**31 - 1
-STRENGTH = 2.0  # of a memory: how much faster it learns than a layer's weights
+STRENGTH = 2.0  # of a memory: by how much more than the rate of learning an update may move what it says
+LARGEST_MEMORY = 2**26  # rows
 
 
 class Tower(nn.Module):
@@ -66,8 +67,9 @@ class TwoTower(nn.Module):
 
     :param width: of phi and psi. What few items are good for whom is told by few numbers, which are learned sooner and
         searched faster; many items with reasons of their own need more.
-    :param state_memory: rows of a memory of states, such as the items that users come from; 0: none.
-    :param action_memory: rows of a memory of actions; 0: none.
+    :param state_memory: rows of a memory of states, such as the items that users come from: a count (int), or so many
+        times the number of actions (float); 0: none.
+    :param action_memory: rows of a memory of actions, in the same way.
     """
 
     def __init__(
@@ -77,26 +79,24 @@ class TwoTower(nn.Module):
         net_arch: list[int],
         activation_fn: type[nn.Module],
         layer_norm: bool,
+        n_actions: int,
         width: int = WIDTH,
-        state_memory: int = 0,
-        action_memory: int = 0,
+        state_memory: int | float = 0,
+        action_memory: int | float = 0,
     ) -> None:
         super().__init__()
-        for name, value, least in (
-            ("width", width, 1),
-            ("state_memory", state_memory, 0),
-            ("action_memory", action_memory, 0),
-        ):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name}={value!r} of a two-tower critic: give a whole number of at least {least}")
+        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+            raise ValueError(f"width={width!r} of a two-tower critic: give a whole number of at least 1")
+        state_rows = _count_rows("state_memory", state_memory, n_actions)
+        action_rows = _count_rows("action_memory", action_memory, n_actions)
         # Values start near 0 if one of the factors does; if both did, neither would have a gradient.
         last = nn.Linear(net_arch[-1], width + 1)
         with torch.no_grad():  # u(s) as well
             last.weight[-1].zero_()
             last.bias[-1].zero_()
-        self.state_tower = Tower(features_dim, net_arch, last, activation_fn, layer_norm, state_memory)
+        self.state_tower = Tower(features_dim, net_arch, last, activation_fn, layer_norm, state_rows)
         last = last_layer(net_arch[-1], width + 1)
-        self.action_tower = Tower(dim, net_arch, last, activation_fn, layer_norm, action_memory)
+        self.action_tower = Tower(dim, net_arch, last, activation_fn, layer_norm, action_rows)
 
     def forward(self, features: Tensor, inputs: Tensor) -> Tensor:
         """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""
@@ -112,3 +112,14 @@ class TwoTower(nn.Module):
     def key(self, inputs: Tensor) -> Tensor:
         """(psi(a), v(a)) of actions (..., dim): (..., width + 1)."""
         return self.action_tower(inputs)
+
+
+def _count_rows(name: str, memory: int | float, n_actions: int) -> int:
+    number = not isinstance(memory, bool) and isinstance(memory, int | float)
+    rows = (round(memory * n_actions) if isinstance(memory, float) else memory) if number else -1
+    if not 0 <= rows <= LARGEST_MEMORY:
+        raise ValueError(
+            f"{name}={memory!r} with {n_actions:,} actions: give rows, a whole number from 0 to {LARGEST_MEMORY:,}, or "
+            "with a point how many times as many as there are actions"
+        )
+    return rows

@@ -85,7 +85,7 @@ SEARCH: dict[str, Any] = {
     "policy_kwargs": {
         "net_arch": [256, 128],
         "layer_norm": True,
-        "tower_kwargs": {"width": 32, "state_memory": 2**12, "action_memory": 2**12},
+        "tower_kwargs": {"width": 32, "state_memory": 8.0, "action_memory": 8.0},
     },
     "exploration": {"noise": None, "epsilon": 0.3, "guided": 0.8},
 }
@@ -93,9 +93,10 @@ SEARCH: dict[str, Any] = {
 # What to change where a few items are good for many users and chances are low, as in the Complete Journey: few numbers
 # for each item, no memory of single ones, and smaller steps; or it takes luck for value. The memory of states has rows
 # to spare: of 2**15 a third of 13,138 states would share theirs (61.3 % after 150 seconds; 62.3 % with 2**17, one run).
+# `--preset few-items`.
 FEW_ITEMS: dict[str, Any] = {
     "learning_rate": 1e-3,
-    "policy_kwargs": {"tower_kwargs": {"width": 8, "state_memory": 2**17, "action_memory": 0}},
+    "policy_kwargs": {"tower_kwargs": {"width": 8, "state_memory": 8.0, "action_memory": 0}},
     "exploration": {"epsilon": 0.1},
 }
 
@@ -210,12 +211,19 @@ TASKS: dict[str, TaskPreset] = {
 }
 
 
-PRESETS = ("default", "nearest", "paper")
+PRESETS = ("default", "few-items", "nearest", "paper")
 
 
 def find_preset(task: str, preset: str) -> TaskPreset:
-    """A task as we train it ("default"), with the paper's candidates ("nearest"), or with its plain DDPG ("paper")."""
+    """A task as we train it ("default"), with the paper's candidates ("nearest"), or with its plain DDPG ("paper").
+
+    "few-items" is for catalogues of which few items are good for many users.
+    """
     default = TASKS[task]
+    if preset == "few-items":
+        if task != "recommender":
+            raise ValueError(f"preset={preset!r} is for the recommender, not for {task}")
+        return replace(default, agent=merge(default.agent, FEW_ITEMS))
     nearest = replace(default, **default.nearest)
     if preset == "default":
         return default
@@ -227,3 +235,12 @@ def find_preset(task: str, preset: str) -> TaskPreset:
             plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
         return replace(nearest, agent=plain)
     raise ValueError(f"preset={preset!r}: give one of {', '.join(map(repr, PRESETS))}")
+
+
+def merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Settings with changes laid over them, into nested ones too."""
+    merged = dict(settings)
+    for name, value in changes.items():
+        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = merge(merged[name], value) if nested else value
+    return merged

@@ -85,10 +85,13 @@ def make_config(
     options = {name: option.default for name, option in chosen.env.items()} | (env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
-    agent = merge(chosen.agent, changes or {})
+    agent = presets.merge(chosen.agent, changes or {})
     if (recall is not None or table) and agent.get("candidates") == "critic":
         given = "table=True" if recall is None else f"recall={recall!r}"
-        raise ValueError(f'{given}: the critic searches all actions, none are looked up; give preset="nearest" too')
+        raise ValueError(
+            f'{given}: with candidates="critic" nothing is looked up; leave it out, or use preset="nearest" (--preset '
+            "nearest on the command line)"
+        )
     return RunConfig(
         task=task,
         env={name: value for name, value in options.items() if value is not None},
@@ -103,15 +106,6 @@ def make_config(
         build_seconds=build_seconds,
         seconds=seconds,
     )
-
-
-def merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Settings with changes laid over them, into nested ones too."""
-    merged = dict(settings)
-    for name, value in changes.items():
-        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = merge(merged[name], value) if nested else value
-    return merged
 
 
 def make_env(config: RunConfig, n_envs: int | None = None) -> VecEnv:
@@ -215,7 +209,7 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
 
 def _log_interval(config: RunConfig) -> int:
     """Episodes between two lines of the log, for about 200 lines of a run."""
-    task = presets.TASKS[config.task]
+    task = presets.find_preset(config.task, config.preset)
     steps = config.steps if config.seconds is None else min(config.steps, task.steps)  # the seconds may come first
     return max(1, steps // (200 * task.episode_steps))
 

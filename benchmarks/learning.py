@@ -169,7 +169,7 @@ def claims_table() -> str:
 def ablation_table() -> str:
     """The table of docs/learning.md."""
     rows = [
-        "| one change against the defaults | generated | seconds | Complete Journey | seconds |",
+        "| one change against our settings | generated | seconds | Complete Journey | seconds |",
         "| --- | --- | --- | --- | --- |",
     ]
     for change in CHANGES:

@@ -38,7 +38,7 @@ def make_env(task: str) -> gym.Env:
 
 
 def preset(task: str, networks: str) -> dict[str, Any]:
-    """Arguments of `Wolpertinger` for the networks of the "paper" or of our "default"; batch 64 in both."""
+    """Arguments of `Wolpertinger` for the networks of the "paper", or ours for its form ("default"); batch 64."""
     if networks == "paper":
         return {"policy_kwargs": dict(PAPER["policy_kwargs"])}
     chosen = find_preset(task.removesuffix("-200"), "nearest").agent

@@ -230,7 +230,7 @@ def _score_table(found: Evaluation) -> Table:
         table.add_column(heading, justify="right")
     interval = f"{sampled.mean:.3f}" if sampled.half_width is None else f"{sampled.mean:.3f} ± {sampled.half_width:.3f}"
     table.add_row(f"agent ({found.checkpoint})", *_cells(score.value, score.best), interval, str(score.distinct))
-    if found.candidates is not None:
+    if found.candidates is not None and found.config.k != 1:
         table.add_row("best of its candidates", *_cells(found.candidates, score.best))
     for name, value in reversed(found.baselines.items()):
         table.add_row(name, *_cells(value, score.best))

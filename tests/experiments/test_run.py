@@ -60,11 +60,13 @@ def test_the_curve_is_the_exact_return_and_the_best_checkpoint_is_its_maximum(fo
     assert evaluate(folder, episodes=8, checkpoint="last").score.value == pytest.approx(curve["return"][-1])
 
 
-def test_the_config_is_enough_to_repeat_a_run(folder, tmp_path):
-    config = read_config(folder)
-    assert config == tiny()
+@pytest.mark.parametrize("preset", ["nearest", "default"])
+def test_the_config_is_enough_to_repeat_a_run(preset, folder, tmp_path):
+    first = folder if preset == "nearest" else train(tiny(preset=preset), tmp_path / "first", quiet=True)
+    config = read_config(first)
+    assert config == tiny(preset=preset)
     again = train(config, tmp_path / "again", quiet=True)
-    assert read_curve(again)["return"] == read_curve(folder)["return"]
+    assert read_curve(again)["return"] == read_curve(first)["return"]
 
 
 def test_the_exact_score_is_what_episodes_return(folder):
@@ -253,7 +255,7 @@ def test_a_recall_for_actions_that_need_no_index_is_refused(tmp_path):
 
 @pytest.mark.parametrize("asked", [{"recall": "fast"}, {"table": True}])
 def test_where_the_critic_searches_there_is_no_lookup_to_set(asked):
-    with pytest.raises(ValueError, match='none are looked up; give preset="nearest" too'):
+    with pytest.raises(ValueError, match='nothing is looked up; leave it out, or use preset="nearest"'):
         make_config("recommender", **asked)
 
 

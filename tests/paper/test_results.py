@@ -1,9 +1,10 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.paper.tiny import tiny_variants
-from wolpertinger.paper.plan import Run
+from wolpertinger.paper.plan import Run, runs, variants
 from wolpertinger.paper.results import Results
 
 VARIANT = tiny_variants()["recommender-835/k-5-percent"]
@@ -21,6 +22,25 @@ def test_a_result_is_only_that_of_its_own_settings(tmp_path):
     ):
         assert results.of(changed) == []
     assert results.read(Run(VARIANT, 1)) is None
+
+
+def test_the_name_of_a_preset_makes_no_other_run_but_its_settings_do(tmp_path, monkeypatch):
+    results, run = Results(tmp_path), Run(VARIANT, 0)
+    results.write(run, {})
+    spec = run.spec()
+    monkeypatch.setattr(Run, "spec", lambda self: {**spec, "preset": "of another name"})
+    assert results.read(run) is not None
+    monkeypatch.setattr(Run, "spec", lambda self: {**spec, "n_envs": spec["n_envs"] + 1})
+    assert results.read(run) is None
+
+
+def test_no_committed_result_is_of_other_settings_than_the_plans():
+    results = Results(Path(__file__).parents[2] / "results")
+    planned = {results.path(run): run for run in runs(variants())}
+    found = set((results.folder / "runs").rglob("*.json"))
+    assert found <= planned.keys()
+    assert [str(path) for path in found if results.read(planned[path]) is None] == []
+    assert found
 
 
 def test_an_option_that_came_later_makes_no_other_run(tmp_path, monkeypatch):

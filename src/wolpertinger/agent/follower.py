@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from wolpertinger.agent.networks import VectorScale
+from wolpertinger.agent.towers import Memory
 
 
 class Follower:
@@ -17,11 +18,11 @@ class Follower:
         # A parameter stays the same object wherever it is moved to and whatever is loaded into it; a buffer does not.
         self._parameters: list[Tensor] = [parameter for network, _ in pairs for parameter in network.parameters()]
         self._targets: list[Tensor] = [parameter for _, target in pairs for parameter in target.parameters()]
-        self._statistics = [  # of batch normalisation; the scale of the vectors stays as it is
+        self._statistics = [  # of batch normalisation; scales and hashes of vectors stay as they are
             (module, copy, name)
             for network, target in pairs
             for module, copy in zip(network.modules(), target.modules(), strict=True)
-            if not isinstance(module, VectorScale)
+            if not isinstance(module, VectorScale | Memory)
             for name, _ in module.named_buffers(recurse=False)
         ]
 

@@ -134,10 +134,10 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
     def show_choice(self, proto: npt.ArrayLike | None, candidates: npt.ArrayLike) -> None:
         """Say what the agent saw, drawn with the next step: the proto-action (dim,), if any, and candidates (k,)."""
         point, candidates = None if proto is None else np.asarray(proto, np.float64), np.asarray(candidates, np.int64)
-        shape = (self.actions.dim,) if point is None else point.shape
-        if shape != (self.actions.dim,) or candidates.ndim != 1:
+        if (point is not None and point.shape != (self.actions.dim,)) or candidates.ndim != 1:
+            proposed = "no proto" if point is None else f"proto of shape {point.shape}"
             raise ValueError(
-                f"proto of shape {shape} and candidates of shape {candidates.shape}: "
+                f"{proposed} and candidates of shape {candidates.shape}: "
                 f"give those of one state, ({self.actions.dim},) and (k,)"
             )
         if wrong := [item for item in candidates if not 0 <= item < self.model.n]:

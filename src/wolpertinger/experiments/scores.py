@@ -90,9 +90,7 @@ class RecommenderScorer:
         return Score(value, distinct=len(np.unique(policy)), best=self.best)
 
     def score_candidates(self, agent: Wolpertinger) -> float:
-        """The return of the best candidate of each state by the true values: what a perfect critic would make of this
-        actor.
-        """
+        """The return of the best candidate of each state by the true values: what a perfect choice of them is worth."""
         model = self.model
         if agent.k >= model.n:
             return model.optimum.value

@@ -24,7 +24,7 @@ MAX_FRAMES = 3_000
 
 @runtime_checkable
 class ShowsChoice(Protocol):
-    """An environment that draws what the agent saw."""
+    """An environment that draws what the agent saw; `proto` is None if the critic found the candidates itself."""
 
     def show_choice(self, proto: Any, candidates: Any) -> None: ...
 

@@ -16,10 +16,11 @@ LEAST_ROWS = 32  # queries at a time, however many vectors there are: these are 
 SEGMENT = 64  # products whose largest is looked at first
 
 
+@torch.no_grad()
 def largest_products(queries: Tensor, vectors: Tensor, k: int) -> Tensor:
     """Places (batch, k) of the vectors (n, dim) whose products with each query (batch, dim) are largest, in order."""
     rows = max(LEAST_ROWS, CACHED // len(vectors))
-    memory = torch.empty(min(rows, len(queries)), len(vectors), device=queries.device)
+    memory = queries.new_empty(min(rows, len(queries)), len(vectors))
     parts = (torch.mm(part, vectors.t(), out=memory[: len(part)]) for part in torch.split(queries, rows))
     return torch.cat([_largest(part, k) for part in parts])
 

@@ -191,7 +191,7 @@ def _draw_legend(picture: Canvas) -> None:
     _draw_user_mark(picture, (20, y))
     picture.text((31, y), "user", 12, canvas.INK)
     _cross(picture, (82, y), 6)
-    picture.text((94, y), "proto-action", 12, canvas.INK)
+    picture.text((94, y), "proto-action", 12, canvas.INK)  # if the agent has one
     picture.dot((184, y), 5.5, blend(POOR, RICH, 0.4), CANDIDATE, 1.8)
     picture.text((195, y), "candidates", 12, canvas.INK)
     picture.arrow((274, y), (298, y), canvas.GOOD, 2.6)

@@ -303,6 +303,20 @@ def test_an_actor_that_nobody_asks_is_not_trained(candidates):
     assert same == (candidates == "critic")
 
 
+@pytest.mark.parametrize("candidates", ["critic", "both"])
+def test_an_actor_that_nobody_asks_does_no_work_and_is_not_logged(candidates, tmp_path):
+    agent, asked = tower_agent(candidates=candidates), []
+    for actor in (agent.actor, agent.actor_target):
+        actor.mu.register_forward_hook(lambda *_: asked.append(1))
+    agent.set_logger(configure(str(tmp_path), ["json"]))
+    agent.learn(40, log_interval=1)
+    agent.predict(states().numpy())
+    agent.explain(states().numpy())
+    agent.logger.close()
+    logged = "actor_saturation" in (tmp_path / "progress.json").read_text()
+    assert (bool(asked), logged) == (candidates == "both", candidates == "both")
+
+
 def test_a_callback_that_predicts_does_not_change_what_is_learned():
     def learned(callback):
         agent = tower_agent(k=4, policy_kwargs={"refresh_every": 7})

@@ -200,7 +200,7 @@ class Wolpertinger(ActionSetAlgorithm):
         executed = self.policy.embed(batch.actions.reshape(len(rewards), *(self.action_space.shape or ())))
 
         # Line 13: the target action comes from the full policy, with target actor and target critic.
-        choice = self.policy.choose(next_obs, self.actor_target(next_obs), self.critic_target)
+        choice = self.policy.choose(next_obs, self.policy.propose(self.actor_target, next_obs), self.critic_target)
         target = rewards + going_on * discount * choice.value  # (batch,)
 
         # Line 14: the critic learns the value of the action that was executed.
@@ -266,11 +266,15 @@ class Wolpertinger(ActionSetAlgorithm):
     def _explore_near_policy(self, progress: float, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The policy's actions under noise in the environments at `places`; the noise moves on in all of them."""
         assert self._last_obs is not None
-        obs = obs_as_tensor(self._last_obs, self.device)
+        obs, rows = obs_as_tensor(self._last_obs, self.device), torch.as_tensor(places, device=self.device)
+        if self.forms["candidates"] == "critic":  # which asks no actor
+            obs = _rows(obs, rows)
+            choice = self.policy.choose(obs, self.policy.propose(self.actor, obs), self.critic)
+            self.diagnostics.add_choice(choice, None)
+            return choice.action.cpu().numpy()
         unit = self.actor.unit(obs)  # the proto-action in [-1, 1]
         noisy = torch.as_tensor(self.explorer.perturb(unit.cpu().numpy(), progress), device=unit.device)
         if len(places) < len(unit):
-            rows = torch.as_tensor(places, device=unit.device)
             obs, unit, noisy = _rows(obs, rows), unit[rows], noisy[rows]
         choice = self.policy.choose(obs, self.actor.scale.to_vectors(noisy), self.critic)
         self.diagnostics.add_choice(choice, unit)
@@ -315,7 +319,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.policy.set_training_mode(False)
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            proto, features = self.actor(obs), self.critic.features(obs)
+            proto, features = self.policy.propose(self.actor, obs), self.critic.features(obs)
             if not self.policy.learning:
                 self.policy.refresh()
             candidates = self.policy.find(proto, self.policy.query(obs, proto))

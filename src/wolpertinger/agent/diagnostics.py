@@ -31,10 +31,11 @@ class Diagnostics:
             self._sums[name] = self._sums[name] + total if name in self._sums else total
             self._counts[name] += count
 
-    def add_choice(self, choice: Choice, unit: Tensor) -> None:
-        """One acting step: the choice made, and the actor's output in [-1, 1] before noise."""
+    def add_choice(self, choice: Choice, unit: Tensor | None) -> None:
+        """One acting step: the choice made, and the actor's output in [-1, 1] before noise, if anyone asked it."""
         # Tensors of one row cost what an operation costs, so a hundred steps are worked out at once: 3 times as fast.
-        self._acting.append((choice.value, choice.mean, choice.vector, choice.proto, unit))
+        proposed = () if unit is None else (choice.vector, choice.proto, unit)
+        self._acting.append((choice.value, choice.mean, *proposed))
         if choice.is_nearest is not None:
             self._nearest.append(choice.is_nearest)
         if len(self._acting) == STEPS_AT_ONCE:
@@ -43,13 +44,12 @@ class Diagnostics:
     def _add_acting(self) -> None:
         if not self._acting:
             return
-        value, mean, vector, proto, unit = (torch.cat(column) for column in zip(*self._acting, strict=True))
-        means = {
-            "q_chosen": value.mean(),
-            "q_candidates": mean.mean(),
-            "proto_distance": (vector - proto).norm(dim=-1).mean(),
-            "actor_saturation": (unit.abs() > SATURATED).float().mean(),
-        }
+        value, mean, *proposed = (torch.cat(column) for column in zip(*self._acting, strict=True))
+        means = {"q_chosen": value.mean(), "q_candidates": mean.mean()}
+        if proposed:
+            vector, proto, unit = proposed
+            means["proto_distance"] = (vector - proto).norm(dim=-1).mean()
+            means["actor_saturation"] = (unit.abs() > SATURATED).float().mean()
         self._add(len(self._acting), {name: len(self._acting) * mean for name, mean in means.items()})
         if self._nearest:
             share = 1 - torch.cat(self._nearest).float().mean()

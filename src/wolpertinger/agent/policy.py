@@ -155,6 +155,13 @@ class WolpertingerPolicy(BasePolicy):
             **kwargs,
         )
 
+    def propose(self, actor: Actor, obs: PyTorchObs) -> Tensor:
+        """Proto-actions (batch, dim); where the critic alone finds candidates nobody asks the actor for them."""
+        if self.candidates != "critic":
+            return actor(obs)
+        batch = len(next(iter(obs.values())) if isinstance(obs, dict) else obs)
+        return actor.scale.middle.expand(batch, -1)
+
     def nearest(self, proto: Tensor) -> Tensor:
         """g_k: the k actions of A closest to each proto-action (batch, k, ...)."""
         k = min(self.k, self.actions.n)  # actions may have been removed since k was set
@@ -266,7 +273,7 @@ class WolpertingerPolicy(BasePolicy):
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
         if not self.learning:
             self.refresh()
-        return self.choose(observation, self.actor(observation), self.critic).action
+        return self.choose(observation, self.propose(self.actor, observation), self.critic).action
 
     def set_training_mode(self, mode: bool) -> None:
         _switch(self.actor, mode)
@@ -307,7 +314,7 @@ class Explanation:
     """Why the policy picked what it picked; the first axis is the batch when one was given."""
 
     proto: np.ndarray
-    """The actor's proto-action (dim,)."""
+    """The actor's proto-action (dim,); the middle of all vectors with candidates="critic", which asks no actor."""
     actions: np.ndarray
     """The k candidates, nearest first (k, ...); behind them those that the critic found, best first."""
     distances: np.ndarray

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch import nn
 
+from wolpertinger import ActionTable
 from wolpertinger.agent.towers import STEP, Memory, TwoTower
 
+from .envs import TargetEnv
 from .test_search import CRITICS, VECTORS, fresh, states, tower_agent
 
 MANY = torch.from_numpy(np.random.default_rng(0).normal(size=(2_000, 20)).astype(np.float32))
@@ -88,3 +91,13 @@ def test_target_and_search_remember_by_the_same_rows(tmp_path):
         for tower, inputs in (("state_tower", states()), ("action_tower", vectors)):
             ours, theirs = (getattr(critic.q_networks[0], tower).memory for critic in (agent.critic, other))
             torch.testing.assert_close(theirs.row(inputs), ours.row(inputs), rtol=0, atol=0)
+
+
+def test_states_whose_numbers_change_cannot_be_remembered():
+    def normalised(norm_obs):
+        env = DummyVecEnv([lambda: TargetEnv(ActionTable(VECTORS), length=5)])
+        return VecNormalize(env, norm_obs=norm_obs)
+
+    with pytest.raises(ValueError, match="state_memory=50 tells states apart by their numbers, which VecNormalize"):
+        tower_agent(normalised(norm_obs=True), policy_kwargs=CRITICS["memories"])
+    tower_agent(normalised(norm_obs=False), policy_kwargs=CRITICS["memories"]).learn(20)

@@ -18,7 +18,7 @@ from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.follower import Follower
 from wolpertinger.agent.match import match_actions
 from wolpertinger.agent.networks import Actor, Critic
-from wolpertinger.agent.options import LOSSES, check_forms, check_options
+from wolpertinger.agent.options import LOSSES, check_forms, check_options, check_remembered
 from wolpertinger.agent.policy import Choice, CnnPolicy, Explanation, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.rerank import rank
 
@@ -163,6 +163,7 @@ class Wolpertinger(ActionSetAlgorithm):
         k = resolve_k(min(DEFAULT_K, self.actions.n) if self._k is None else self._k, self.actions.n)
         ours = {"actions": self.actions, "k": k, "rerank": self.rerank, **self.forms}
         self.policy_kwargs = {**self.policy_kwargs, **ours}
+        check_remembered(self.policy_kwargs, self._vec_normalize_env)
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn import functional as F
 
 from wolpertinger.agent.exploration import Exploration
@@ -55,3 +56,13 @@ def check_options(
             raise ValueError(f"{name}={value!r}: give a number of at least 0")
     if final_learning_rate is not None and callable(learning_rate):
         raise ValueError("learning_rate is a schedule already: leave out final_learning_rate")
+
+
+def check_remembered(policy_kwargs: dict[str, Any], normalised: VecNormalize | None) -> None:
+    """Refuse a memory of states whose numbers change while it learns."""
+    memory = (policy_kwargs.get("tower_kwargs") or {}).get("state_memory")
+    if memory and normalised is not None and normalised.norm_obs:
+        raise ValueError(
+            f"state_memory={memory} tells states apart by their numbers, which VecNormalize changes as it learns: leave "
+            "out one of them, or make it VecNormalize(..., norm_obs=False)"
+        )

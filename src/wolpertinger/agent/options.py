@@ -63,6 +63,6 @@ def check_remembered(policy_kwargs: dict[str, Any], normalised: VecNormalize | N
     memory = (policy_kwargs.get("tower_kwargs") or {}).get("state_memory")
     if memory and normalised is not None and normalised.norm_obs:
         raise ValueError(
-            f"state_memory={memory} tells states apart by their numbers, which VecNormalize changes as it learns: leave "
+            f"state_memory={memory} tells states apart by their numbers, which VecNormalize changes as it goes: leave "
             "out one of them, or make it VecNormalize(..., norm_obs=False)"
         )

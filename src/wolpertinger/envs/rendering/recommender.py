@@ -105,15 +105,15 @@ class RecommenderView:
             x, y = self.plane.project(choice.proto[None])[0]
             _cross(picture, (float(x), float(y)), 7)
         self._draw_title(picture, session)
+        _draw_legend(picture, proposed=choice is None or choice.proto is not None)
         return picture.frame()
 
     @cached_property
     def _map(self) -> Canvas:
-        """What never changes: all items by reward, and the legend."""
+        """What never changes: all items by reward."""
         picture = Canvas()
         for item in np.argsort(self._shades, kind="stable"):  # the rich ones on top
             picture.dot(self._at(item), self.radius, blend(POOR, RICH, self._shades[item]))
-        _draw_legend(picture)
         return picture
 
     def _at(self, item: int) -> Point:
@@ -185,13 +185,15 @@ def _short_of(start: Point, end: Point, gap: float) -> Point:
     return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
-def _draw_legend(picture: Canvas) -> None:
+def _draw_legend(picture: Canvas, *, proposed: bool) -> None:
+    """The marks by name, with the proto-action's if the agent proposes any."""
     y = HEIGHT - LEGEND / 2
     picture.box((0, HEIGHT - LEGEND), (WIDTH, HEIGHT), (240, 242, 245))
     _draw_user_mark(picture, (20, y))
     picture.text((31, y), "user", 12, canvas.INK)
-    _cross(picture, (82, y), 6)
-    picture.text((94, y), "proto-action", 12, canvas.INK)  # if the agent has one
+    if proposed:
+        _cross(picture, (82, y), 6)
+        picture.text((94, y), "proto-action", 12, canvas.INK)
     picture.dot((184, y), 5.5, blend(POOR, RICH, 0.4), CANDIDATE, 1.8)
     picture.text((195, y), "candidates", 12, canvas.INK)
     picture.arrow((274, y), (298, y), canvas.GOOD, 2.6)

@@ -107,9 +107,10 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
             metavar=option.type.__name__.upper(),
             help=option.help + default,
         )
+    own = "; nearest and paper have their own" if task.nearest else ""
     agent = parser.add_argument_group("the agent")
     agent.add_argument(
-        "--k", type=number, help=f"candidates: a count, or a share of A with a point (default: {task.k})"
+        "--k", type=number, help=f"candidates: a count, or a share of A with a point (default: {task.k}{own})"
     )
     agent.add_argument(
         "--recall",
@@ -134,11 +135,11 @@ def _add_task(parser: argparse.ArgumentParser, task: TaskPreset) -> None:
         help="any other setting of the agent, in JSON; nested ones with a point: exploration.epsilon=0.5",
     )  # fmt: skip
     run = parser.add_argument_group("the run")
-    run.add_argument("--steps", type=at_least(1), help=f"transitions (default: {task.steps:,})")
+    run.add_argument("--steps", type=at_least(1), help=f"transitions (default: {task.steps:,}{own})")
     run.add_argument(
         "--seconds", type=float, help="of training, after which it ends even if steps are left (default: no limit)"
     )
-    run.add_argument("--envs", type=at_least(1), help=f"environments stepped together (default: {task.n_envs})")
+    run.add_argument("--envs", type=at_least(1), help=f"environments stepped together (default: {task.n_envs}{own})")
     run.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
     run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
     run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wolpertinger.paper import figures
 from wolpertinger.paper.claims import CLAIMS, OURS, Claim
-from wolpertinger.paper.evidence import MISSING, Evidence, Finding
+from wolpertinger.paper.evidence import FAILS, HOLDS, MISSING, OPEN, Evidence, Finding
 from wolpertinger.paper.items import ITEMS, Figure, Item, SpeedCells
 from wolpertinger.paper.plan import Variant
 from wolpertinger.paper.results import Results
@@ -22,6 +22,7 @@ LEAD = (
     "core, unless its caption says otherwise; the tuning of indexes is not counted. "
     "The recommender's data are not the paper's, which are private, but the Complete Journey's."
 )
+VERDICTS = (HOLDS, FAILS, OPEN, MISSING)
 RATIOS = "As shares of the first row, which do not depend on the machine:"
 
 
@@ -48,7 +49,7 @@ def _state(results: Results, variants: dict[str, Variant]) -> str:
 
 def _tally(claims: tuple[Claim, ...], evidence: Evidence) -> str:
     counts = Counter(claim.find(evidence).verdict for claim in claims)
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    return ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
 
 
 def _tables(item: Item, evidence: Evidence) -> list[tuple[str, Rows]]:

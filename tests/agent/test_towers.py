@@ -47,6 +47,27 @@ def test_rows_do_not_depend_on_what_else_is_asked():
 
 
 @pytest.mark.parametrize("where", ["state", "action"])
+def test_a_step_moves_a_memory_by_its_strength(where):
+    moved = []
+    for strength in (0.5, 2.0):
+        tower = getattr(make_towers(strength=strength, **{f"{where}_memory": 2**16}), f"{where}_tower")
+        before = tower(MANY[:1]).detach()
+        tower.network.requires_grad_(False)
+        optimizer = torch.optim.Adam([tower.memory.rows], lr=0.01)
+        tower(MANY[:1]).sum().backward()
+        optimizer.step()
+        moved.append((tower(MANY[:1]) - before).detach())
+    torch.testing.assert_close(moved[0], torch.full_like(moved[0], -0.5 * 0.01), rtol=1e-3, atol=0)
+    torch.testing.assert_close(moved[1], 4 * moved[0], rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("strength", [0, -1.0, float("nan"), float("inf"), True, "2"])
+def test_a_memory_without_strength_is_refused(strength):
+    with pytest.raises(ValueError, match=r"strength=.* of a memory: give a finite number above 0"):
+        make_towers(strength=strength)
+
+
+@pytest.mark.parametrize("where", ["state", "action"])
 def test_what_is_learned_of_one_vector_is_remembered_for_it_alone(where):
     towers = make_towers(**{f"{where}_memory": 2**16})
     for network in (towers.state_tower.network, towers.action_tower.network):
@@ -100,4 +121,7 @@ def test_states_whose_numbers_change_cannot_be_remembered():
 
     with pytest.raises(ValueError, match="state_memory=50 tells states apart by their numbers, which VecNormalize"):
         tower_agent(normalised(norm_obs=True), policy_kwargs=CRITICS["memories"])
-    tower_agent(normalised(norm_obs=False), policy_kwargs=CRITICS["memories"]).learn(20)
+    agent = tower_agent(normalised(norm_obs=False), policy_kwargs=CRITICS["memories"]).learn(20)
+    with pytest.raises(ValueError, match="which VecNormalize"):
+        agent.set_env(normalised(norm_obs=True))
+    agent.set_env(normalised(norm_obs=False))

@@ -6,6 +6,8 @@ import torch
 
 from wolpertinger.index import InnerProductIndex, largest_products
 from wolpertinger.index import inner as module
+from wolpertinger.index.faiss import Effort
+from wolpertinger.index.promise import PromisedIndex
 
 RNG = np.random.default_rng(0)
 VECTORS = (RNG.normal(size=(800, 6)) * RNG.uniform(0.1, 5, size=(800, 1))).astype(np.float32)
@@ -52,13 +54,52 @@ def test_equal_lengths_a_zero_query_and_zero_vectors():
     assert InnerProductIndex(np.zeros((5, 6)), 1.0).search(QUERIES, 5).shape == (50, 5)
 
 
-def test_vectors_that_moved_are_searched_by_what_served_before():
+def shared(found, expected):
+    return np.mean([len(set(a) & set(b)) / len(a) for a, b in zip(found, expected, strict=True)])
+
+
+def moved_index(distance, monkeypatch, promise=0.9):
+    """An index, and one like it over the same vectors moved; with the vectors, and what was tuned on the way."""
     many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
-    before = InnerProductIndex(many, 0.9, build_seconds=20)
+    before = InnerProductIndex(many, promise, build_seconds=20)
+    before._index._tuner._recipes = ["IVF64,Flat"]
+    before._index.tune(before._lengthen(QUERIES), 5)
+    if before._index._states[5].recipe == "exact":  # few vectors: a scan may be faster
+        index = before._index._tuner.built["IVF64,Flat"].with_effort(Effort(nprobe=8))
+        before._index._states[5].index, before._index._states[5].recipe = index, "IVF64,Flat"
+    moved = many + distance * np.random.default_rng(2).normal(size=many.shape).astype(np.float32)
+    tuned = []
+    monkeypatch.setattr(PromisedIndex, "_tune", lambda self, k, **kw: (tuned.append(k), TUNE(self, k, **kw))[1])
+    after = InnerProductIndex(moved, promise, like=before, build_seconds=20)
+    return before._index, after, moved, tuned
+
+
+TUNE = PromisedIndex._tune
+
+
+def test_vectors_that_moved_are_searched_by_what_served_before(monkeypatch):
+    before, after, moved, tuned = moved_index(0.02, monkeypatch)
+    assert shared(after.search(QUERIES, 5), by_product(moved, 5)) >= 0.8
+    assert set(after._index._tuner.built) == {"IVF64,Flat"}
+    assert tuned == []
+    assert after._index._states[5].index.effort == before._states[5].index.effort
+    assert after._index._states[5].window  # it was looked at
+    assert after.tuning_seconds == before.tuning_seconds
+
+
+def test_what_served_before_is_tuned_anew_when_it_falls_short(monkeypatch):
+    monkeypatch.setattr(PromisedIndex, "_falls_short", lambda self, state: True)
+    _, after, moved, tuned = moved_index(0.02, monkeypatch)
+    assert 5 not in after._index._states
+    assert shared(after.search(QUERIES, 5), by_product(moved, 5)) >= 0.8
+    assert tuned[0] == 5
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_where_nothing_served_all_is_tried_again_in_time(in_time, monkeypatch):
+    many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
+    before = InnerProductIndex(many, 1.0)  # a scan
     before.search(QUERIES, 5)
-    moved = many + 0.05 * np.random.default_rng(2).normal(size=many.shape).astype(np.float32)
-    after = InnerProductIndex(moved, 0.9, like=before, build_seconds=20)
-    found, expected = after.search(QUERIES, 5), by_product(moved, 5)
-    assert np.mean([len(set(a) & set(b)) / 5 for a, b in zip(found, expected, strict=True)]) >= 0.8
-    used = {state.recipe for state in before._index._states.values()}
-    assert set(after._index._tuner.built) <= used
+    before._index.tuning_seconds = 0.0 if in_time else 1e9
+    after = InnerProductIndex(many, 1.0, like=before)
+    assert (5 in after._index._states) != in_time

@@ -12,12 +12,13 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.utils import LinearSchedule, get_system_info
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor, unwrap_vec_normalize
 
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent import checkpoint
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.match import match_actions, require_discrete, require_same_actions
+from wolpertinger.agent.options import check_remembered
 from wolpertinger.agent.policy import WolpertingerPolicy
 from wolpertinger.envs.vector import GymnasiumVecEnv
 
@@ -50,6 +51,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         match_actions(self.actions, wrapped.action_space, wrapped, self.exploration)
         if self._actions_from_env:
             require_same_actions(self.actions, wrapped)
+        check_remembered(self.policy_kwargs, unwrap_vec_normalize(wrapped))
         super().set_env(wrapped, force_reset)
 
     def _setup_lr_schedule(self) -> None:

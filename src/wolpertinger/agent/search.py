@@ -119,12 +119,15 @@ class CriticSearch(nn.Module):
             start = perf_counter()
             self._keys, self._members = self._work_out()
             self._version = self.actions.version if isinstance(self.actions, ActionTable) else 0
-            before, self._index = self._index, None
-            self._seconds += 0.0 if before is None else before.tuning_seconds
-            if len(self._keys) >= INDEXED:
-                self._index = InnerProductIndex(self._keys.numpy(force=True), RECALL, like=before)
+            self._index = self._index_over(self._keys, like=self._index)
             self._seconds += perf_counter() - start
         return self._keys
+
+    def _index_over(self, keys: Tensor, like: InnerProductIndex | None) -> InnerProductIndex | None:
+        if len(keys) >= INDEXED:  # with the seconds that the one before it was tuned for
+            return InnerProductIndex(keys.numpy(force=True), RECALL, like=like)
+        self._seconds += 0.0 if like is None else like.tuning_seconds
+        return None
 
     @torch.no_grad()
     def _work_out(self) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,7 @@
 """A critic that factorises, Q(s, a) = phi(s) . psi(a) + v(a) + u(s): the best action is an inner-product search."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -23,11 +25,12 @@ class Tower(nn.Module):
         activation_fn: type[nn.Module],
         layer_norm: bool,
         memory: int,
+        strength: float,
     ) -> None:
         super().__init__()
         hidden = hidden_layers(net_arch[0], net_arch[1:], activation_fn, layer_norm)
         self.network = nn.Sequential(nn.Linear(inputs, net_arch[0]), *hidden, last)
-        self.memory = Memory(inputs, memory, last.out_features) if memory else None
+        self.memory = Memory(inputs, memory, last.out_features, strength) if memory else None
 
     def forward(self, vectors: Tensor) -> Tensor:
         known = self.network(vectors)
@@ -45,8 +48,9 @@ class Memory(nn.Module):
     factors: Tensor
     mixer: Tensor
 
-    def __init__(self, inputs: int, rows: int, outputs: int) -> None:
+    def __init__(self, inputs: int, rows: int, outputs: int, strength: float = STRENGTH) -> None:
         super().__init__()
+        self.strength = strength
         self.rows = nn.Parameter(torch.zeros(rows, outputs))
         self.register_buffer("factors", torch.randint(1, PRIME, (inputs,)))
         self.register_buffer("mixer", torch.randint(1, PRIME, (2,)))
@@ -59,7 +63,7 @@ class Memory(nn.Module):
         return (mixed * self.mixer[0] + self.mixer[1]) % PRIME % len(self.rows)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        return STRENGTH * nn.functional.embedding(self.row(vectors), self.rows)
+        return self.strength * nn.functional.embedding(self.row(vectors), self.rows)
 
 
 class TwoTower(nn.Module):
@@ -70,6 +74,8 @@ class TwoTower(nn.Module):
     :param state_memory: rows of a memory of states, such as the items that users come from: a count (int), or so many
         times the number of actions (float); 0: none.
     :param action_memory: rows of a memory of actions, in the same way.
+    :param strength: how much faster than its rate of learning a memory changes its mind. Where luck is large beside
+        what it hides, as with rare rewards, less of it averages over more tries.
     """
 
     def __init__(
@@ -83,10 +89,13 @@ class TwoTower(nn.Module):
         width: int = WIDTH,
         state_memory: int | float = 0,
         action_memory: int | float = 0,
+        strength: float = STRENGTH,
     ) -> None:
         super().__init__()
         if isinstance(width, bool) or not isinstance(width, int) or width < 1:
             raise ValueError(f"width={width!r} of a two-tower critic: give a whole number of at least 1")
+        if isinstance(strength, bool) or not (isinstance(strength, int | float) and 0 < strength < math.inf):
+            raise ValueError(f"strength={strength!r} of a memory: give a finite number above 0")
         state_rows = _count_rows("state_memory", state_memory, n_actions)
         action_rows = _count_rows("action_memory", action_memory, n_actions)
         # Values start near 0 if one of the factors does; if both did, neither would have a gradient.
@@ -94,9 +103,9 @@ class TwoTower(nn.Module):
         with torch.no_grad():  # u(s) as well
             last.weight[-1].zero_()
             last.bias[-1].zero_()
-        self.state_tower = Tower(features_dim, net_arch, last, activation_fn, layer_norm, state_rows)
+        self.state_tower = Tower(features_dim, net_arch, last, activation_fn, layer_norm, state_rows, strength)
         last = last_layer(net_arch[-1], width + 1)
-        self.action_tower = Tower(dim, net_arch, last, activation_fn, layer_norm, action_rows)
+        self.action_tower = Tower(dim, net_arch, last, activation_fn, layer_norm, action_rows, strength)
 
     def forward(self, features: Tensor, inputs: Tensor) -> Tensor:
         """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""

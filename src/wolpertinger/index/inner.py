@@ -44,7 +44,7 @@ class InnerProductIndex:
 
     A vector x becomes (x, sqrt(r^2 - |x|^2)) with r the length of the longest one, a query q becomes (q, 0). Then
     |x - q|^2 = r^2 + |q|^2 - 2 x.q: the nearest one has the largest product. `like` is the index over the same vectors
-    before they moved, whose recipe is tried first.
+    before they moved: its recipe and setting serve on as long as they keep the promise.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class InnerProductIndex:
 
     @property
     def tuning_seconds(self) -> float:
-        """Spent on building and tuning, in all."""
+        """Spent on tuning, in all, by those that this one is like as well."""
         return self._index.tuning_seconds
 
     def search(self, queries: npt.ArrayLike, k: int) -> Ids:

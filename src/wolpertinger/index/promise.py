@@ -27,6 +27,7 @@ SAME_K = 1.1  # ratio of two k for which the same settings serve
 NOISE = 0.5  # of likely queries, in standard deviations of the table
 SPREAD_ROWS = 4_096  # to estimate those from
 WINDOW, LEAST_CHECKED = 256, 32  # checks that recall is averaged over, and that it takes to judge
+VERIFIED = 128  # queries that are checked when rows have moved
 # Of the time since the first search, that tuning may have taken when it begins anew. Without a limit, an actor that
 # moved on and on among a million plans had them tuned every few seconds: 97 % of its training was lookup.
 TUNING_SHARE = 0.1
@@ -161,7 +162,7 @@ class PromisedIndex:
         near = (known for known in self._states if max(k, known) <= SAME_K * min(k, known))
         known = k if k in self._states else min(near, key=lambda other: abs(other - k), default=None)
         if known is None or self._has_changed(self._states[known], k):
-            self._tune(k)
+            self._tune(k, live=self._asked >= RECENT)  # as after `follow`: enough is known of what is asked
             known = k
         return self._states[known]
 
@@ -191,11 +192,30 @@ class PromisedIndex:
             return tuning
 
     def follow(self, other: "PromisedIndex") -> None:
-        """Begin with what another one over the same rows, before they moved, knew: what is asked, and what served."""
+        """Go on from another one over the same rows, before they moved: with what served, if it still does."""
         for points in (other._recent[other._asked % RECENT :], other._recent[: other._asked % RECENT]):
             self._remember(points)
-        if other._states:
-            self._tuner.follow(other._tuner, {state.recipe for state in other._states.values()} - {"exact"})
+        self._began, self.tuning_seconds = other._began, other.tuning_seconds
+        recipes = {state.recipe for state in other._states.values()} - {"exact"}
+        if not recipes and self._may_tune():
+            return  # nothing served: something may by now
+        self._tuner.follow(other._tuner, recipes)
+        self._tuner.build(recipes)
+        for k, values in other.state.items():
+            if values["recipe"] in {"exact", *self._tuner.built}:
+                self.state = {k: values}
+                if self._is_short_now(int(k)):
+                    del self._states[int(k)]  # it is tuned at the next search
+
+    def _is_short_now(self, k: int) -> bool:
+        """Whether what is used for k fails on the last queries, of which some are checked."""
+        state = self._states[k]
+        if state.recipe == "exact":
+            return False
+        points = self._recent[-VERIFIED:]
+        found, exact = state.index.search(points, k), self._tuner.exact.search(points, k)
+        state.window.extend(recall(self.store, points, found, exact))
+        return self._falls_short(state)
 
     def health(self) -> list[Health]:
         """One for each k that was searched for."""

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from wolpertinger import ActionTable, Wolpertinger
-from wolpertinger.agent import screening
+from wolpertinger.agent import eight_bit, screening
 from wolpertinger.agent.rerank import exact, rank
 from wolpertinger.agent.screening import Favourites, StandIn, screened
 
@@ -32,6 +32,20 @@ def obs():
     return torch.randn(STATES, DIM, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.fixture
+def lines(monkeypatch):
+    """A machine without 8-bit products, where straight lines are the stand-in."""
+    monkeypatch.setattr(eight_bit, "is_fast", lambda: False)
+
+
+@pytest.fixture(params=["lines", "eight bits"])
+def way(request):
+    if request.param == "lines":
+        request.getfixturevalue("lines")
+    elif not eight_bit.is_fast():
+        pytest.skip("this machine has no 8-bit products")
+
+
 @torch.no_grad()
 def candidates(agent, obs):
     found = agent.actions.nearest(agent.actor(obs).numpy(), K)
@@ -39,7 +53,7 @@ def candidates(agent, obs):
 
 
 @torch.no_grad()
-def test_screening_chooses_what_scoring_every_candidate_chooses(agent, obs):
+def test_screening_chooses_what_scoring_every_candidate_chooses(way, agent, obs):
     vectors, features = candidates(agent, obs), agent.critic.features(obs)
     quick, slow = screened(agent.critic, features, vectors), exact(agent.critic, features, vectors)
     assert (quick.place == slow.place).float().mean() >= 0.95  # of 40 states; benchmarks measure thousands
@@ -84,14 +98,14 @@ def test_estimates_do_not_depend_on_the_blocks(agent, obs, monkeypatch):
 
 
 @torch.no_grad()
-def test_actions_that_all_states_share(agent, obs):
+def test_actions_that_all_states_share(way, agent, obs):
     shared, features = torch.as_tensor(VECTORS[:K]), agent.critic.features(obs)
     quick, slow = screened(agent.critic, features, shared), exact(agent.critic, features, shared)
     assert (quick.place == slow.place).float().mean() >= 0.9  # all over the place, where lines fit less well
 
 
 @torch.no_grad()
-def test_few_candidates_or_wide_vectors_are_scored_one_and_all(obs, monkeypatch):
+def test_few_candidates_or_wide_vectors_are_scored_one_and_all(lines, obs, monkeypatch):
     agent = agent_with({"net_arch": [48, 40]})
     vectors, features = candidates(agent, obs), agent.critic.features(obs)
     monkeypatch.setattr(screening, "StandIn", None)  # nobody needs it
@@ -104,7 +118,7 @@ def test_few_candidates_or_wide_vectors_are_scored_one_and_all(obs, monkeypatch)
 
 
 @torch.no_grad()
-def test_equal_candidates_and_a_critic_without_an_opinion(obs):
+def test_equal_candidates_and_a_critic_without_an_opinion(way, obs):
     agent = agent_with({"net_arch": [48, 40]})
     for parameter in agent.critic.parameters():
         parameter.zero_()
@@ -114,7 +128,7 @@ def test_equal_candidates_and_a_critic_without_an_opinion(obs):
 
 
 @torch.no_grad()
-def test_a_favourite_is_scored_however_low_its_estimate(obs, monkeypatch):
+def test_a_favourite_is_scored_however_low_its_estimate(lines, obs, monkeypatch):
     agent = agent_with({"net_arch": [48, 40]})
     vectors, features = candidates(agent, obs), agent.critic.features(obs)
     best = exact(agent.critic, features, vectors)
@@ -123,7 +137,7 @@ def test_a_favourite_is_scored_however_low_its_estimate(obs, monkeypatch):
     monkeypatch.setattr(screening, "MARGINS", (0.0,))
     assert (screened(agent.critic, features, vectors).place != best.place).any()
     favourites = torch.zeros(STATES, K, dtype=torch.bool).scatter_(1, best.place[:, None], True)
-    assert torch.equal(screened(agent.critic, features, vectors, favourites).place, best.place)
+    assert torch.equal(screened(agent.critic, features, vectors, lambda: favourites).place, best.place)
 
 
 def test_errors_are_judged_by_those_that_are_known():

@@ -241,8 +241,8 @@ class WolpertingerPolicy(BasePolicy):
         """The best by `critic` of given candidates and their vectors, re-ranked as `rerank` says."""
         if self.rerank == "exact":
             return exact(critic, features, vectors)
-        favourites = self.favourites.among(candidates) if candidates.dim() == vectors.dim() - 1 else None
-        return screened(critic, features, vectors, favourites)
+        has_ids = candidates.dim() == vectors.dim() - 1
+        return screened(critic, features, vectors, lambda: self.favourites.among(candidates) if has_ids else None)
 
     def tick(self) -> None:
         """The critic has been updated."""

@@ -17,14 +17,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from wolpertinger.agent import eight_bit
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
-from wolpertinger.agent.rerank import Best, Values, blocks, exact
+from wolpertinger.agent.rerank import Best, Values, blocks, exact, rank
 
 LEAST = 256  # candidates of a state, and ...
 IN_ALL = 4096  # ... of all states: fewer are scored as fast as they are screened (one state of 656: 2.9 against 3.8 ms)
 WIDEST = 64  # vectors: wider ones make the stand-in cost more than it saves (200 numbers: half as fast to 1.2 times)
 SAMPLE = 32  # of a state's candidates, on which its lines are fitted
 KEPT = 32  # units per state and layer that stay as they are
+ROUNDED = 0.02
 FIRST = 0.07  # share of the candidates, those with the largest estimates, that the critic scores in any case
 # Standard deviations of the estimates' errors by which a candidate must fall short to be out: at first of the errors of
 # those with the largest estimates, then of all that were scored. Of a critic with units for single items (Complete
@@ -41,31 +43,46 @@ Stage = Callable[[Tensor, slice], Tensor]
 
 
 @torch.no_grad()
-def screened(critic: Critic, features: Tensor, vectors: Tensor, favourites: Tensor | None = None) -> Best:
-    """As `exact`, by the values of only those actions that are `favourites` (batch, k) or can still win by estimate."""
-    *_, k, dim = vectors.shape
-    # Actions that all states share lie all over the place, where no lines fit: all 13,138 took 2.3 times as long.
-    if k < LEAST or k * len(features) < IN_ALL or dim > WIDEST or vectors.dim() == 2:
-        return exact(critic, features, vectors)
-    values = Values(critic, features)
-    stand_ins = [
-        StandIn(network, critic.scale, features, vectors)
-        for network in critic.networks
-        if isinstance(network, QNetwork)
-    ]
-    estimates = torch.stack([stand_in(vectors) for stand_in in stand_ins]).amin(dim=0)  # (batch, k)
+def screened(
+    critic: Critic, features: Tensor, vectors: Tensor, favourites: Callable[[], Tensor | None] = lambda: None
+) -> Best:
+    """As `exact`, by the values of only those actions that can still win by estimate.
 
-    first = estimates.topk(int(FIRST * k), dim=1).indices
-    found = values(vectors.gather(1, first.unsqueeze(-1).expand(-1, -1, dim)))
-    scored = torch.full_like(estimates, -torch.inf).scatter_(1, first, found)
+    Stand-ins may be blind to some actions, so those that are `favourites` (batch, k) are then scored as well.
+    """
+    *_, k, dim = vectors.shape
+    if k < LEAST or k * len(features) < IN_ALL:
+        return exact(critic, features, vectors)
+    networks = [network for network in critic.networks if isinstance(network, QNetwork)]
+    if all(eight_bit.can_use(network.rest) for network in networks):
+        return _decide(critic, features, vectors, rank(critic, features, vectors, eight_bit.in_eight_bits), ROUNDED)
+    # Actions that all states share lie all over the place, where no lines fit: all 13,138 took 2.3 times as long.
+    if dim > WIDEST or vectors.dim() == 2:
+        return exact(critic, features, vectors)
+    stand_ins = [StandIn(network, critic.scale, features, vectors) for network in networks]
+    estimates = torch.stack([stand_in(vectors) for stand_in in stand_ins]).amin(dim=0)  # (batch, k)
+    return _decide(critic, features, vectors, estimates, FIRST, favourites())
+
+
+def _decide(
+    critic: Critic, features: Tensor, vectors: Tensor, estimates: Tensor, first: float, also: Tensor | None = None
+) -> Best:
+    """The best by the critic of those whose estimate is among the largest, of a share `first`, or can still win, and
+    of those that `also` says.
+    """
+    values, shared = Values(critic, features), vectors.dim() == 2
+    largest = estimates.topk(max(1, int(first * estimates.shape[1])), dim=1).indices
+    chosen = vectors[largest] if shared else vectors.gather(1, largest.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
+    scored = torch.full_like(estimates, -torch.inf).scatter_(1, largest, values(chosen))
 
     def score(wanted: Tensor) -> None:
         state, place = (wanted & scored.isneginf()).nonzero(as_tuple=True)
-        scored[state, place] = values(vectors[state, place].unsqueeze(1), state).squeeze(1)
+        chosen = vectors[place] if shared else vectors[state, place]
+        scored[state, place] = values(chosen.unsqueeze(1), state).squeeze(1)
 
-    if favourites is not None:
-        score(favourites)
-    known = torch.zeros_like(estimates, dtype=torch.bool).scatter_(1, first, True)
+    if also is not None:
+        score(also)
+    known = torch.zeros_like(estimates, dtype=torch.bool).scatter_(1, largest, True)
     for margin in MARGINS:
         mean, deviation = _moments(scored - estimates, known)
         score(estimates >= (scored.amax(dim=1) - mean - margin * deviation).unsqueeze(1))

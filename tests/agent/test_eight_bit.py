@@ -1,0 +1,105 @@
+"""Layers in 8 bits against the layers themselves."""
+
+import pytest
+import torch
+from torch import nn
+
+from wolpertinger.agent import eight_bit
+from wolpertinger.agent.eight_bit import EightBitLinear, can_use, in_eight_bits
+from wolpertinger.agent.layers import hidden_layers, last_layer
+from wolpertinger.agent.rerank import through
+
+needs_instructions = pytest.mark.skipif(not eight_bit.is_fast(), reason="this machine has no 8-bit products")
+
+
+def network(activation_fn=nn.ReLU, layer_norm=False, net_arch=(40, 24)):
+    torch.manual_seed(0)
+    return nn.Sequential(*hidden_layers(32, list(net_arch), activation_fn, layer_norm), last_layer([32, *net_arch][-1], 1))
+
+
+def inputs(*shape):
+    return torch.randn(*shape, 32, generator=torch.Generator().manual_seed(1))
+
+
+@needs_instructions
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("activation_fn", [nn.ReLU, nn.Tanh, nn.LeakyReLU, nn.Identity, nn.Softplus])
+@torch.no_grad()
+def test_layers_in_eight_bits_do_about_what_the_layers_do(activation_fn, layer_norm):
+    rest, x = network(activation_fn, layer_norm), inputs(7, 50)
+    expected = rest(x).squeeze(-1)
+    found = through(in_eight_bits(rest), x.clone())
+    assert found.shape == expected.shape == (7, 50)
+    error = (found - expected).std() / expected.std()
+    assert 0 < error < 0.03
+
+
+@needs_instructions
+@torch.no_grad()
+def test_rounding_rectifies():
+    layer, x = nn.Linear(32, 5), inputs(100)
+    torch.testing.assert_close(EightBitLinear(layer, rectify=True)(x.clone()), layer(x.relu()), rtol=0, atol=0.05)
+    assert (layer(x) - layer(x.relu())).abs().max() > 0.5  # which is not what it would be otherwise
+
+
+@needs_instructions
+@pytest.mark.parametrize("shift", [-5.0, 5.0])
+@torch.no_grad()
+def test_activations_that_are_all_on_one_side_of_0(shift):
+    layer, x = nn.Linear(32, 5), inputs(100) + shift
+    torch.testing.assert_close(EightBitLinear(layer)(x.clone()), layer(x), rtol=0, atol=0.1)
+
+
+@needs_instructions
+@pytest.mark.parametrize("value", [0.0, -1.0])
+@torch.no_grad()
+def test_units_that_are_all_off(value):
+    layer, x = nn.Linear(32, 5), torch.full((3, 32), value)
+    torch.testing.assert_close(EightBitLinear(layer, rectify=True)(x), layer.bias.expand(3, -1))
+
+
+@needs_instructions
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@torch.no_grad()
+def test_what_is_no_number_stays_none(value):
+    layer, x = nn.Linear(32, 5), inputs(3)
+    x[1, 4] = value
+    assert not EightBitLinear(layer)(x)[1].isfinite().any()
+
+
+@needs_instructions
+@torch.no_grad()
+def test_weights_of_0():
+    layer, x = nn.Linear(32, 5), inputs(3)
+    nn.init.zeros_(layer.weight)
+    torch.testing.assert_close(EightBitLinear(layer)(x), layer.bias.expand(3, -1))
+
+
+def test_layers_without_a_wide_product_gain_nothing():
+    assert not can_use(network(net_arch=()))
+    assert can_use(network()) == eight_bit.is_fast()
+
+
+def test_only_float32_on_a_cpu():
+    assert not can_use(network().double())
+    assert not can_use(network().to("meta"))
+
+
+@pytest.mark.parametrize("name", eight_bit.NAMES)
+def test_a_machine_without_the_instructions_is_told_by_torch(name, monkeypatch):
+    for other in eight_bit.NAMES:
+        monkeypatch.delattr(torch.cpu, other, raising=False)
+    eight_bit.is_fast.cache_clear()
+    assert not eight_bit.is_fast()
+    monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
+    eight_bit.is_fast.cache_clear()
+    assert not eight_bit.is_fast()
+    eight_bit.is_fast.cache_clear()
+
+
+@needs_instructions
+def test_products_that_come_out_wrong_are_not_used(monkeypatch):
+    eight_bit.is_fast.cache_clear()
+    monkeypatch.setattr(eight_bit, "_product", lambda x, scale, *args: x @ torch.zeros(64, 16, dtype=torch.uint8))
+    assert not eight_bit.is_fast()
+    eight_bit.is_fast.cache_clear()

@@ -31,7 +31,7 @@ def add_reproduce(commands: Any) -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="all (default), or some of --list")
     parser.add_argument("--list", action="store_true", help="what there is, and which of its runs are done")
-    parser.add_argument("--quick", action="store_true", help="rough: two seeds of 12 seconds, all in half an hour")
+    parser.add_argument("--quick", action="store_true", help="rough: one seed of 12 seconds, all in half an hour")
     parser.add_argument("--seeds", type=at_least(1), help="of every learning run (default: 3, or 5 where it is short)")
     parser.add_argument(
         "--budget", type=float, metavar="SECONDS", help="of training, of every learning run (default: by its task)"

@@ -7,14 +7,19 @@ from torch import nn
 from wolpertinger.agent import eight_bit
 from wolpertinger.agent.eight_bit import EightBitLinear, can_use, in_eight_bits
 from wolpertinger.agent.layers import hidden_layers, last_layer
-from wolpertinger.agent.rerank import through
+from wolpertinger.agent.rerank import Packed, through
 
 needs_instructions = pytest.mark.skipif(not eight_bit.is_fast(), reason="this machine has no 8-bit products")
 
 
 def network(activation_fn=nn.ReLU, layer_norm=False, net_arch=(40, 24)):
     torch.manual_seed(0)
-    return nn.Sequential(*hidden_layers(32, list(net_arch), activation_fn, layer_norm), last_layer([32, *net_arch][-1], 1))
+    widths = [32, *net_arch]
+    return nn.Sequential(*hidden_layers(32, widths[1:], activation_fn, layer_norm), last_layer(widths[-1], 1))
+
+
+def packed(layer):
+    return Packed(layer, layer.in_features, layer.out_features)
 
 
 def inputs(*shape):
@@ -31,14 +36,16 @@ def test_layers_in_eight_bits_do_about_what_the_layers_do(activation_fn, layer_n
     found = through(in_eight_bits(rest), x.clone())
     assert found.shape == expected.shape == (7, 50)
     error = (found - expected).std() / expected.std()
-    assert 0 < error < 0.03
+    assert 0 < error < 0.05
 
 
 @needs_instructions
 @torch.no_grad()
 def test_rounding_rectifies():
     layer, x = nn.Linear(32, 5), inputs(100)
-    torch.testing.assert_close(EightBitLinear(layer, rectify=True)(x.clone()), layer(x.relu()), rtol=0, atol=0.05)
+    torch.testing.assert_close(
+        EightBitLinear(packed(layer), rectify=True)(x.clone()), layer(x.relu()), rtol=0, atol=0.05
+    )
     assert (layer(x) - layer(x.relu())).abs().max() > 0.5  # which is not what it would be otherwise
 
 
@@ -47,7 +54,7 @@ def test_rounding_rectifies():
 @torch.no_grad()
 def test_activations_that_are_all_on_one_side_of_0(shift):
     layer, x = nn.Linear(32, 5), inputs(100) + shift
-    torch.testing.assert_close(EightBitLinear(layer)(x.clone()), layer(x), rtol=0, atol=0.1)
+    torch.testing.assert_close(EightBitLinear(packed(layer))(x.clone()), layer(x), rtol=0, atol=0.1)
 
 
 @needs_instructions
@@ -55,7 +62,7 @@ def test_activations_that_are_all_on_one_side_of_0(shift):
 @torch.no_grad()
 def test_units_that_are_all_off(value):
     layer, x = nn.Linear(32, 5), torch.full((3, 32), value)
-    torch.testing.assert_close(EightBitLinear(layer, rectify=True)(x), layer.bias.expand(3, -1))
+    torch.testing.assert_close(EightBitLinear(packed(layer), rectify=True)(x), layer.bias.expand(3, -1))
 
 
 @needs_instructions
@@ -64,7 +71,7 @@ def test_units_that_are_all_off(value):
 def test_what_is_no_number_stays_none(value):
     layer, x = nn.Linear(32, 5), inputs(3)
     x[1, 4] = value
-    assert not EightBitLinear(layer)(x)[1].isfinite().any()
+    assert not EightBitLinear(packed(layer))(x)[1].isfinite().any()
 
 
 @needs_instructions
@@ -72,7 +79,7 @@ def test_what_is_no_number_stays_none(value):
 def test_weights_of_0():
     layer, x = nn.Linear(32, 5), inputs(3)
     nn.init.zeros_(layer.weight)
-    torch.testing.assert_close(EightBitLinear(layer)(x), layer.bias.expand(3, -1))
+    torch.testing.assert_close(EightBitLinear(packed(layer))(x), layer.bias.expand(3, -1))
 
 
 def test_layers_without_a_wide_product_gain_nothing():
@@ -98,8 +105,16 @@ def test_a_machine_without_the_instructions_is_told_by_torch(name, monkeypatch):
 
 
 @needs_instructions
+def test_a_look_at_the_machine_draws_no_random_numbers():
+    eight_bit.is_fast.cache_clear()
+    before = torch.get_rng_state()
+    assert eight_bit.is_fast()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@needs_instructions
 def test_products_that_come_out_wrong_are_not_used(monkeypatch):
     eight_bit.is_fast.cache_clear()
-    monkeypatch.setattr(eight_bit, "_product", lambda x, scale, *args: x @ torch.zeros(64, 16, dtype=torch.uint8))
+    monkeypatch.setattr(eight_bit, "_product", lambda x, *args: x @ torch.zeros(64, 16, dtype=torch.uint8))
     assert not eight_bit.is_fast()
     eight_bit.is_fast.cache_clear()

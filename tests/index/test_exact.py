@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from wolpertinger.index import ExactIndex, Store, exact
+from wolpertinger.index import ExactIndex, Store, exact, shortlist
 
 
 def brute_force(vectors, queries, k):
@@ -64,6 +64,23 @@ def test_blocks_of_queries_and_rows_change_nothing(monkeypatch):
     monkeypatch.setattr(exact, "BLOCK_BYTES", 4 * 37)
     np.testing.assert_array_equal(ExactIndex(vectors).search(queries, 60), whole)
     np.testing.assert_array_equal(ExactIndex(vectors).search(queries, 500)[:, :60], whole)
+
+
+@pytest.mark.parametrize("sampled", ["like the others", "nearest", "farthest"])
+@pytest.mark.parametrize("k", [1, 30])
+def test_a_sample_that_misleads_loses_nothing(sampled, k, monkeypatch):
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(4_000, 3)).astype(np.float32)
+    factor = {"like the others": 1, "nearest": 0.01, "farthest": 100}[sampled]
+    vectors[:: shortlist.SAMPLED] *= factor
+    queries = (rng.normal(size=(6, 3)) / 10).astype(np.float32)
+    guessed = []
+    guess = shortlist.Shortlist._take_by_guess
+    monkeypatch.setattr(
+        shortlist.Shortlist, "_take_by_guess", lambda *args: guessed.append(guess(*args)) or guessed[-1]
+    )
+    np.testing.assert_array_equal(ExactIndex(vectors).search(queries, k), brute_force(vectors, queries, k))
+    assert guessed == [sampled == "like the others" or (sampled == "nearest" and k == 1)]
 
 
 def test_a_lower_precision_of_products_in_torch_changes_nothing():

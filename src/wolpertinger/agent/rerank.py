@@ -114,8 +114,10 @@ class _Network:
         if factor is None and inputs.shape[1] >= MANY_EACH:
             hidden = self.memory.like(inputs, *inputs.shape[:2], self.weight.shape[1])
             for own, offset, vectors in zip(hidden, state, inputs, strict=True):
-                torch.addmm(offset, vectors, self.weight, out=own)  # one pass less, and half the time of a product of 3-d
+                torch.addmm(offset, vectors, self.weight, out=own)  # one pass less
             return hidden
+        if factor is None and inputs.shape[1] == 1:
+            return torch.addmm(state, inputs[:, 0], self.weight).unsqueeze(1)
         hidden = (inputs @ self.weight).add_(state.unsqueeze(1))
         if factor is not None and self.action_factor is not None:
             hidden.addcmul_(factor.unsqueeze(1), self.action_factor(inputs))
@@ -164,12 +166,12 @@ def blocks(values: Tensor, size: int) -> Iterable[tuple[slice, slice]]:
 def pack(rest: nn.Sequential) -> list[Any]:
     """The layers, with their weights laid out for products with many rows."""
     layers: list[Any] = []
-    for layer, *following in (rest[place : place + 3] for place in range(len(rest))):
+    for place, layer in enumerate(rest):
         if not isinstance(layer, nn.Linear):
             layers.append(layer)
             continue
         # More outputs than there are do no harm where all that follows is a ReLU and a product that leaves them out.
-        can_pad = [type(next_layer) for next_layer in following] == [nn.ReLU, nn.Linear]
+        can_pad = [type(after) for after in list(rest)[place + 1 : place + 3]] == [nn.ReLU, nn.Linear]
         inputs = layers[-2].outputs if len(layers) > 1 and isinstance(layers[-2], Packed) else layer.in_features
         outputs = -(-layer.out_features // MULTIPLE) * MULTIPLE if can_pad else layer.out_features
         layers.append(Packed(layer, inputs, outputs))

@@ -1,12 +1,15 @@
 """Re-ranking with a fraction of the arithmetic and, all but always, the same choice.
 
-The candidates of a state lie close together: among them most units of the critic are nearly linear, and what they pass
-on is a linear function of their own inputs, however many they are. A stand-in for the critic keeps the few units of
-each layer that bend most, and puts straight lines in the place of the others. The candidates that can still win, by its
-estimates and their errors, are then scored by the critic itself.
+A cheaper stand-in for the critic estimates the values of all candidates. Those that can still win, by its estimates and
+their errors, are then scored by the critic itself. There are two kinds:
 
-What a stand-in cannot see are units that only one action switches on: a critic makes them for actions that it saw
-often. Those are favourites, which win in many states, so actions that won of late are scored in any case.
+On machines with instructions for them, the critic itself in 8-bit products (eight_bit.py).
+
+On others, and for vectors of few numbers, straight lines. The candidates of a state lie close together: among them most
+units of the critic are nearly linear, and what they pass on is a linear function of their own inputs, however many they
+are. The few units of each layer that bend most are kept, and straight lines stand for the others. What these cannot see
+are units that only one action switches on: a critic makes them for actions that it saw often. Those are favourites,
+which win in many states, so actions that won of late are scored in any case.
 
 How often the choice agrees is measured: docs/performance.md.
 """
@@ -19,15 +22,17 @@ from torch.nn import functional as F
 
 from wolpertinger.agent import eight_bit
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
-from wolpertinger.agent.rerank import Best, Values, blocks, exact, rank
+from wolpertinger.agent.rerank import Best, Values, blocks, exact, pack, rank
 
 LEAST = 256  # candidates of a state, and ...
 IN_ALL = 4096  # ... of all states: fewer are scored as fast as they are screened (one state of 656: 2.9 against 3.8 ms)
 WIDEST = 64  # vectors: wider ones make the stand-in cost more than it saves (200 numbers: half as fast to 1.2 times)
 SAMPLE = 32  # of a state's candidates, on which its lines are fitted
 KEPT = 32  # units per state and layer that stay as they are
-ROUNDED = 0.02
-FIRST = 0.07  # share of the candidates, those with the largest estimates, that the critic scores in any case
+NARROWEST = 4  # vectors, for which lines do well whatever the machine
+# Share of the candidates, those with the largest estimates, that the critic scores in any case: of estimates by 8-bit
+# products, of those by lines.
+ROUNDED, FIRST = 0.02, 0.07
 # Standard deviations of the estimates' errors by which a candidate must fall short to be out: at first of the errors of
 # those with the largest estimates, then of all that were scored. Of a critic with units for single items (Complete
 # Journey, 200 updates), 5 deviations at first and no second time missed 16 of 4,096 choices and scored 21 % of the
@@ -48,36 +53,40 @@ def screened(
 ) -> Best:
     """As `exact`, by the values of only those actions that can still win by estimate.
 
-    Stand-ins may be blind to some actions, so those that are `favourites` (batch, k) are then scored as well.
+    Straight lines may be blind to some actions, so those that are `favourites` (batch, k) are then scored as well.
     """
     *_, k, dim = vectors.shape
-    if k < LEAST or k * len(features) < IN_ALL:
-        return exact(critic, features, vectors)
     networks = [network for network in critic.networks if isinstance(network, QNetwork)]
-    if all(eight_bit.can_use(network.rest) for network in networks):
-        return _decide(critic, features, vectors, rank(critic, features, vectors, eight_bit.in_eight_bits), ROUNDED)
     # Actions that all states share lie all over the place, where no lines fit: all 13,138 took 2.3 times as long.
-    if dim > WIDEST or vectors.dim() == 2:
+    fits_lines = dim <= WIDEST and vectors.dim() == 3
+    has_bits = not (fits_lines and dim <= NARROWEST) and all(eight_bit.can_use(network.rest) for network in networks)
+    if k < LEAST or k * len(features) < IN_ALL or not (has_bits or fits_lines):
         return exact(critic, features, vectors)
-    stand_ins = [StandIn(network, critic.scale, features, vectors) for network in networks]
-    estimates = torch.stack([stand_in(vectors) for stand_in in stand_ins]).amin(dim=0)  # (batch, k)
-    return _decide(critic, features, vectors, estimates, FIRST, favourites())
+    values = Values(critic, features, pack)
+    if has_bits:
+        estimates = rank(critic, features, vectors, eight_bit.in_eight_bits)  # (batch, k)
+        scored = _score(values, vectors, estimates, ROUNDED)
+    else:
+        stand_ins = [StandIn(network, critic.scale, features, vectors) for network in networks]
+        estimates = torch.stack([stand_in(vectors) for stand_in in stand_ins]).amin(dim=0)
+        scored = _score(values, vectors, estimates, FIRST, favourites())
+    value, place = scored.max(dim=1)
+    return Best(place, value, estimates.mean(dim=1))
 
 
-def _decide(
-    critic: Critic, features: Tensor, vectors: Tensor, estimates: Tensor, first: float, also: Tensor | None = None
-) -> Best:
-    """The best by the critic of those whose estimate is among the largest, of a share `first`, or can still win, and
-    of those that `also` says.
+def _score(values: Values, vectors: Tensor, estimates: Tensor, first: float, also: Tensor | None = None) -> Tensor:
+    """Values (batch, k) of the actions whose estimate is among the largest, a share `first` of them, or can still win,
+    and of those that `also` says; -inf for the others.
     """
-    values, shared = Values(critic, features), vectors.dim() == 2
+    is_shared = vectors.dim() == 2
     largest = estimates.topk(max(1, int(first * estimates.shape[1])), dim=1).indices
-    chosen = vectors[largest] if shared else vectors.gather(1, largest.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
-    scored = torch.full_like(estimates, -torch.inf).scatter_(1, largest, values(chosen))
+    places = largest.unsqueeze(-1).expand(-1, -1, vectors.shape[-1])
+    found = values(vectors[largest] if is_shared else vectors.gather(1, places))
+    scored = torch.full_like(estimates, -torch.inf).scatter_(1, largest, found)
 
     def score(wanted: Tensor) -> None:
         state, place = (wanted & scored.isneginf()).nonzero(as_tuple=True)
-        chosen = vectors[place] if shared else vectors[state, place]
+        chosen = vectors[place] if is_shared else vectors[state, place]
         scored[state, place] = values(chosen.unsqueeze(1), state).squeeze(1)
 
     if also is not None:
@@ -87,8 +96,7 @@ def _decide(
         mean, deviation = _moments(scored - estimates, known)
         score(estimates >= (scored.amax(dim=1) - mean - margin * deviation).unsqueeze(1))
         known = ~scored.isneginf()
-    value, place = scored.max(dim=1)
-    return Best(place, value, estimates.mean(dim=1))
+    return scored
 
 
 def _moments(values: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:

@@ -26,11 +26,17 @@ class Shortlist:
     distances decide before the end.
     """
 
+    _smallest: Vectors
+    """The k smallest approximations so far (batch, k), or all, if there were fewer."""
+    _threshold: Vectors
+    """What is above cannot belong (batch,)."""
+    _kept: list[Pairs]
+    _counts: Ids
+
     def __init__(self, store: Store, queries: Distances, k: int, margin: Distances, width: int) -> None:
         self._store, self._queries, self._k, self._margin = store, queries, k, margin
         self._most = 2 * k + width // 4  # pairs of a query: of all queries about 2 batch x k and a quarter of a block
         self._few = len(queries) * (2 * k + width // 64)  # pairs of a block: it pays to find the smallest of more
-        self._kept: list[Pairs] = []
         self._forget()
         # Made once: made for each block, between the small arrays that are kept, they left holes of 5 MB a block.
         self._memory = np.empty(len(queries) * width, np.bool_)

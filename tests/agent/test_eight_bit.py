@@ -12,6 +12,15 @@ from wolpertinger.agent.rerank import Packed, through
 needs_instructions = pytest.mark.skipif(not eight_bit.is_fast(), reason="this machine has no 8-bit products")
 
 
+@pytest.fixture
+def another_machine(monkeypatch):
+    """What is known of this one is forgotten, before and after."""
+    eight_bit.is_fast.cache_clear()
+    yield monkeypatch
+    monkeypatch.undo()
+    eight_bit.is_fast.cache_clear()
+
+
 def network(activation_fn=nn.ReLU, layer_norm=False, net_arch=(40, 24)):
     torch.manual_seed(0)
     widths = [32, *net_arch]
@@ -93,28 +102,40 @@ def test_only_float32_on_a_cpu():
 
 
 @pytest.mark.parametrize("name", eight_bit.NAMES)
-def test_a_machine_without_the_instructions_is_told_by_torch(name, monkeypatch):
+def test_a_machine_without_the_instructions_is_told_by_torch(name, another_machine):
     for other in eight_bit.NAMES:
-        monkeypatch.delattr(torch.cpu, other, raising=False)
-    eight_bit.is_fast.cache_clear()
-    assert not eight_bit.is_fast()
-    monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
-    eight_bit.is_fast.cache_clear()
+        another_machine.delattr(torch.cpu, other, raising=False)
     assert not eight_bit.is_fast()
     eight_bit.is_fast.cache_clear()
+    another_machine.setattr(torch.cpu, name, lambda: False, raising=False)
+    assert not eight_bit.is_fast()
 
 
 @needs_instructions
-def test_a_look_at_the_machine_draws_no_random_numbers():
-    eight_bit.is_fast.cache_clear()
+def test_a_look_at_the_machine_draws_no_random_numbers(another_machine):
     before = torch.get_rng_state()
     assert eight_bit.is_fast()
     assert torch.equal(torch.get_rng_state(), before)
 
 
 @needs_instructions
-def test_products_that_come_out_wrong_are_not_used(monkeypatch):
-    eight_bit.is_fast.cache_clear()
-    monkeypatch.setattr(eight_bit, "_product", lambda x, *args: x @ torch.zeros(64, 16, dtype=torch.uint8))
+@pytest.mark.parametrize("outcome", ["zeros", "other rows", "error"])
+def test_products_that_come_out_wrong_are_not_used(outcome, another_machine):
+    product = eight_bit._product
+
+    def wrong(*args):
+        if outcome == "error":
+            raise TypeError("qlinear_pointwise() takes other arguments")
+        found = product(*args)
+        return found * 0 if outcome == "zeros" else found.flip(1)
+
+    another_machine.setattr(eight_bit, "_product", wrong)
     assert not eight_bit.is_fast()
-    eight_bit.is_fast.cache_clear()
+
+
+@needs_instructions
+@pytest.mark.parametrize("size", [1e-30, 1e-37, 1e-44])
+@torch.no_grad()
+def test_activations_that_are_all_but_0(size):
+    layer, x = nn.Linear(32, 5), inputs(3) * size
+    torch.testing.assert_close(EightBitLinear(packed(layer))(x), layer.bias.expand(3, -1))

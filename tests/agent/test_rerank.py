@@ -22,6 +22,13 @@ def critic(request):
     return agent.critic
 
 
+@pytest.fixture(params=["as it is", "laid out for many"], autouse=True)
+def layout(request, monkeypatch):
+    if request.param == "laid out for many":
+        for name in ("PACKED", "MANY_EACH", "MANY"):
+            monkeypatch.setattr(rerank, name, 2)
+
+
 @pytest.fixture
 def obs():
     return torch.randn(STATES, 3, generator=torch.Generator().manual_seed(0))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from wolpertinger.index import ExactIndex, Store, exact
+from wolpertinger.index.shortlist import SAMPLED, Shortlist
 
 N, WIDTH = 8_000, 256  # rows of the table, and of a block
 # What a scan may take. Measured: 12 blocks at k = 1, at most 22 with what the results take. Everything kept: 500.
@@ -72,3 +73,17 @@ def test_removed_rows_stay_out_of_a_list_that_is_cut_short(order, distinct, k, m
     queries = np.append(np.linspace(1, -1, 7), 1e30).astype(np.float32)[:, None]
     expected = store.ids[brute_force(store.take(store.ids), queries, k)]
     np.testing.assert_array_equal(ExactIndex(store).search(queries, k), expected)
+
+
+def test_a_guess_below_the_k_th_smallest_is_dropped_even_if_its_margin_keeps_enough():
+    n, k, error = 800, 20, 1.0
+    true, approximate = np.full(n, 1e4), np.full(n, 1e4)
+    sampled = np.arange(0, n, SAMPLED)
+    true[sampled[:11]] = approximate[sampled[:11]] = 0.0  # the sample says that k are about here
+    others = 1 + SAMPLED * np.arange(10)
+    true[others[:9]], approximate[others[:9]] = 2.9, 1.9
+    true[others[9]], approximate[others[9]] = 1.1, 2.1  # just above the guess and its margin, but the twelfth nearest
+    store = Store(np.sqrt(true)[:, None].astype(np.float32))
+    shortlist = Shortlist(store, np.zeros((1, 1)), k, np.array([2 * error]), n)
+    shortlist.take(approximate[None].astype(np.float32), 0)
+    assert others[9] in shortlist.pairs()[1]

@@ -7,6 +7,7 @@ None of it records gradients.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
@@ -42,7 +43,21 @@ class Best:
     """The candidates' mean value (batch,); by screening, of their estimates."""
 
 
-@torch.no_grad()
+def in_full(work: Callable[..., Any]) -> Callable[..., Any]:
+    """`work(critic, features, vectors, ...)` without gradients and in the critic's own precision: memory of ours, which
+    results are written to, knows nothing of `torch.autocast`.
+    """
+
+    @wraps(work)
+    def wrapper(critic: Critic, features: Tensor, vectors: Tensor, *args: Any) -> Any:
+        own = critic.scale.middle.dtype
+        with torch.no_grad(), torch.autocast(features.device.type, enabled=False):
+            return work(critic, features.to(own), vectors.to(own), *args)
+
+    return wrapper
+
+
+@in_full
 def exact(critic: Critic, features: Tensor, vectors: Tensor) -> Best:
     """The best of k actions per state (batch, k, dim), or of the same k for all (k, dim), by all their values."""
     values = rank(critic, features, vectors)
@@ -50,7 +65,7 @@ def exact(critic: Critic, features: Tensor, vectors: Tensor) -> Best:
     return Best(place, value, values.mean(dim=1))
 
 
-@torch.no_grad()
+@in_full
 def rank(critic: Critic, features: Tensor, vectors: Tensor, layers: Layers | None = None) -> Tensor:
     """The least of the critics' values of k actions per state (batch, k, dim), or of the same for all (k, dim): (batch,
     k). With `layers`, by what those make of the critics' own.
@@ -111,7 +126,7 @@ class _Network:
         if factor is not None and inputs.shape[1] > FEW:
             offset, slope = self.network.affine(state, factor)
             return torch.baddbmm(offset.unsqueeze(1), inputs, slope.transpose(1, 2))  # one product instead of two
-        if factor is None and inputs.shape[1] >= MANY_EACH:
+        if factor is None and inputs.shape[1] >= MANY_EACH and inputs.device.type == "cpu":
             hidden = self.memory.like(inputs, *inputs.shape[:2], self.weight.shape[1])
             for own, offset, vectors in zip(hidden, state, inputs, strict=True):
                 torch.addmm(offset, vectors, self.weight, out=own)  # one pass less

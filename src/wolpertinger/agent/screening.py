@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from wolpertinger.agent import eight_bit
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
-from wolpertinger.agent.rerank import Best, Values, blocks, exact, pack, rank
+from wolpertinger.agent.rerank import Best, Values, blocks, exact, in_full, pack, rank
 
 LEAST = 256  # candidates of a state, and ...
 IN_ALL = 4096  # ... of all states: fewer are scored as fast as they are screened (one state of 656: 2.9 against 3.8 ms)
@@ -33,6 +33,7 @@ NARROWEST = 4  # vectors, for which lines do well whatever the machine
 # Share of the candidates, those with the largest estimates, that the critic scores in any case: of estimates by 8-bit
 # products, of those by lines.
 ROUNDED, FIRST = 0.02, 0.07
+FEWEST = 8  # of them, to tell the errors by
 # Standard deviations of the estimates' errors by which a candidate must fall short to be out: at first of the errors of
 # those with the largest estimates, then of all that were scored. Of a critic with units for single items (Complete
 # Journey, 200 updates), 5 deviations at first and no second time missed 16 of 4,096 choices and scored 21 % of the
@@ -47,7 +48,7 @@ FAVOURED = 0.15  # of k: at most so many favourites, those that won most
 Stage = Callable[[Tensor, slice], Tensor]
 
 
-@torch.no_grad()
+@in_full
 def screened(
     critic: Critic, features: Tensor, vectors: Tensor, favourites: Callable[[], Tensor | None] = lambda: None
 ) -> Best:
@@ -79,7 +80,7 @@ def _score(values: Values, vectors: Tensor, estimates: Tensor, first: float, als
     and of those that `also` says; -inf for the others.
     """
     is_shared = vectors.dim() == 2
-    largest = estimates.topk(max(1, int(first * estimates.shape[1])), dim=1).indices
+    largest = estimates.topk(max(FEWEST, int(first * estimates.shape[1])), dim=1).indices
     places = largest.unsqueeze(-1).expand(-1, -1, vectors.shape[-1])
     found = values(vectors[largest] if is_shared else vectors.gather(1, places))
     scored = torch.full_like(estimates, -torch.inf).scatter_(1, largest, found)

@@ -57,7 +57,6 @@ def in_full(work: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-@in_full
 def exact(critic: Critic, features: Tensor, vectors: Tensor) -> Best:
     """The best of k actions per state (batch, k, dim), or of the same k for all (k, dim), by all their values."""
     values = rank(critic, features, vectors)

@@ -5,6 +5,7 @@ None of it records gradients.
 """
 
 import math
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
@@ -27,6 +28,8 @@ PACKED = 2048  # candidates of all states from which on it pays to lay out the w
 MULTIPLE = 16  # of outputs: 300 of them come at 0.92 of the rate of a large product, 304 at 1.04
 FEW = 16  # candidates per state up to which slopes of the state's own cost more than they save
 
+
+_own = threading.local()
 
 Layers = Callable[[nn.Sequential], Iterable[Any]]  # what stands for the layers behind the first one
 
@@ -109,7 +112,6 @@ class _Network:
 
     def __init__(self, network: QNetwork, scale: VectorScale, features: Tensor, rest: Iterable[Any]) -> None:
         self.network, self.scale, self.rest = network, scale, rest
-        self.memory = Workspace()
         self.action_factor = network.action_factor
         self.weight = network.action.weight.t().contiguous()  # a quarter off the time of the first layer
         self.state, self.factor = network.state_parts(features)  # (batch, width) each; None without interaction
@@ -126,7 +128,7 @@ class _Network:
             offset, slope = self.network.affine(state, factor)
             return torch.baddbmm(offset.unsqueeze(1), inputs, slope.transpose(1, 2))  # one product instead of two
         if factor is None and inputs.shape[1] >= MANY_EACH and inputs.device.type == "cpu":
-            hidden = self.memory.like(inputs, *inputs.shape[:2], self.weight.shape[1])
+            hidden = workspace("first layer", inputs, *inputs.shape[:2], self.weight.shape[1])
             for own, offset, vectors in zip(hidden, state, inputs, strict=True):
                 torch.addmm(offset, vectors, self.weight, out=own)  # one pass less
             return hidden
@@ -188,37 +190,37 @@ def pack(rest: nn.Sequential) -> list[Any]:
         can_pad = [type(after) for after in list(rest)[place + 1 : place + 3]] == [nn.ReLU, nn.Linear]
         inputs = layers[-2].outputs if len(layers) > 1 and isinstance(layers[-2], Packed) else layer.in_features
         outputs = -(-layer.out_features // MULTIPLE) * MULTIPLE if can_pad else layer.out_features
-        layers.append(Packed(layer, inputs, outputs))
+        layers.append(Packed(layer, inputs, outputs, slot=f"layer {place}"))
     return layers
 
 
 class Packed:
     """A linear layer with its weights transposed, and so many inputs and outputs: those that it lacks are 0."""
 
-    def __init__(self, layer: nn.Linear, inputs: int, outputs: int) -> None:
-        self.outputs = outputs
-        self.memory = Workspace()
+    def __init__(self, layer: nn.Linear, inputs: int, outputs: int, slot: str = "layer") -> None:
+        self.outputs, self.slot = outputs, slot
         self.weight = layer.weight.new_zeros(inputs, outputs)
         self.weight[: layer.in_features, : layer.out_features] = layer.weight.t()
         self.bias = nn.functional.pad(layer.bias, (0, outputs - layer.out_features))
 
     def __call__(self, x: Tensor) -> Tensor:
-        out = self.memory.like(x, *x.shape[:-1], self.outputs)
-        torch.addmm(self.bias, x.flatten(0, -2), self.weight, out=out.flatten(0, -2))
-        return out
+        flat = x.flatten(0, -2)
+        if self.outputs == 1:  # a result, which stays
+            return torch.addmm(self.bias, flat, self.weight).view(*x.shape[:-1], 1)
+        out = workspace(self.slot, x, len(flat), self.outputs)
+        return torch.addmm(self.bias, flat, self.weight, out=out).view(*x.shape[:-1], -1)
 
 
-class Workspace:
-    """Memory for a block's results: the next block's overwrite them while they are still in the cache."""
+def workspace(slot: str, like: Tensor, *shape: int) -> Tensor:
+    """This thread's memory of a name, in some shape, for a block's results: the next block's overwrite them.
 
-    def __init__(self) -> None:
-        self._memory = torch.empty(0)
-
-    def like(self, x: Tensor, *shape: int) -> Tensor:
-        size = math.prod(shape)
-        if len(self._memory) < size:
-            self._memory = x.new_empty(size)
-        return self._memory[:size].view(shape)
+    It stays from one call to the next, in the cache within a call; what is made anew each time may come page by page.
+    """
+    size = math.prod(shape)
+    found = _own.__dict__.get(slot)
+    if found is None or len(found) < size or found.device != like.device or found.dtype != like.dtype:
+        found = _own.__dict__[slot] = like.new_empty(size)
+    return found[:size].view(shape)
 
 
 def through(layers: Iterable[Any], hidden: Tensor) -> Tensor:

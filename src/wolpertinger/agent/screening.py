@@ -26,7 +26,8 @@ from wolpertinger.agent.rerank import Best, Values, blocks, exact, in_full, pack
 
 LEAST = 256  # candidates of a state, and ...
 IN_ALL = 4096  # ... of all states: fewer are scored as fast as they are screened (one state of 656: 2.9 against 3.8 ms)
-WIDEST = 64  # vectors: wider ones make the stand-in cost more than it saves (200 numbers: half as fast to 1.2 times)
+# Vectors: wider ones cost more to screen than it saves (200 numbers, time over exact: lines 0.8 to 2, 8 bits 1.4).
+WIDEST = 64
 SAMPLE = 32  # of a state's candidates, on which its lines are fitted
 KEPT = 32  # units per state and layer that stay as they are
 NARROWEST = 4  # vectors, for which lines do well whatever the machine
@@ -59,9 +60,9 @@ def screened(
     *_, k, dim = vectors.shape
     networks = [network for network in critic.networks if isinstance(network, QNetwork)]
     # Actions that all states share lie all over the place, where no lines fit: all 13,138 took 2.3 times as long.
-    fits_lines = dim <= WIDEST and vectors.dim() == 3
+    fits_lines = vectors.dim() == 3
     has_bits = not (fits_lines and dim <= NARROWEST) and all(eight_bit.can_use(network.rest) for network in networks)
-    if k < LEAST or k * len(features) < IN_ALL or not (has_bits or fits_lines):
+    if k < LEAST or k * len(features) < IN_ALL or dim > WIDEST or not (has_bits or fits_lines):
         return exact(critic, features, vectors)
     values = Values(critic, features, pack)
     if has_bits:

@@ -127,7 +127,8 @@ class _Network:
         if factor is not None and inputs.shape[1] > FEW:
             offset, slope = self.network.affine(state, factor)
             return torch.baddbmm(offset.unsqueeze(1), inputs, slope.transpose(1, 2))  # one product instead of two
-        if factor is None and inputs.shape[1] >= MANY_EACH and inputs.device.type == "cpu":
+        is_many = inputs.shape[1] >= MANY_EACH and inputs.device.type == "cpu"
+        if factor is None and (is_many or len(inputs) == 1):
             hidden = workspace("first layer", inputs, *inputs.shape[:2], self.weight.shape[1])
             for own, offset, vectors in zip(hidden, state, inputs, strict=True):
                 torch.addmm(offset, vectors, self.weight, out=own)  # one pass less

@@ -6,6 +6,7 @@ import torch
 
 from wolpertinger.index import InnerProductIndex, largest_products
 from wolpertinger.index import inner as module
+from wolpertinger.index import promise as promise_module
 from wolpertinger.index.faiss import Effort
 from wolpertinger.index.promise import PromisedIndex
 
@@ -58,7 +59,7 @@ def shared(found, expected):
     return np.mean([len(set(a) & set(b)) / len(a) for a, b in zip(found, expected, strict=True)])
 
 
-def moved_index(distance, monkeypatch, promise=0.9):
+def moved_index(distance, monkeypatch, promise=0.9, expected=QUERIES):
     """An index, and one like it over the same vectors moved; with the vectors, and what was tuned on the way."""
     many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
     before = InnerProductIndex(many, promise, build_seconds=20)
@@ -67,10 +68,11 @@ def moved_index(distance, monkeypatch, promise=0.9):
     if before._index._states[5].recipe == "exact":  # few vectors: a scan may be faster
         index = before._index._tuner.built["IVF64,Flat"].with_effort(Effort(nprobe=8))
         before._index._states[5].index, before._index._states[5].recipe = index, "IVF64,Flat"
+    before.search(QUERIES, 5)
     moved = many + distance * np.random.default_rng(2).normal(size=many.shape).astype(np.float32)
     tuned = []
     monkeypatch.setattr(PromisedIndex, "_tune", lambda self, k, **kw: (tuned.append(k), TUNE(self, k, **kw))[1])
-    after = InnerProductIndex(moved, promise, like=before, build_seconds=20)
+    after = InnerProductIndex(moved, promise, like=before, expected=expected, build_seconds=20)
     return before._index, after, moved, tuned
 
 
@@ -89,10 +91,47 @@ def test_vectors_that_moved_are_searched_by_what_served_before(monkeypatch):
 
 def test_what_served_before_is_tuned_anew_when_it_falls_short(monkeypatch):
     monkeypatch.setattr(PromisedIndex, "_falls_short", lambda self, state: True)
-    _, after, moved, tuned = moved_index(0.02, monkeypatch)
-    assert 5 not in after._index._states
+    before, after, moved, tuned = moved_index(0.02, monkeypatch)
+    assert tuned == [5]
+    assert after._index._states[5].live  # these queries are what is asked
+    assert after._index._states[5].tunings == 2
+    old, new = (index._tuner.built["IVF64,Flat"].centroids for index in (before, after._index))
+    assert not np.array_equal(old, new)  # those of rows that were elsewhere are of no use
     assert shared(after.search(QUERIES, 5), by_product(moved, 5)) >= 0.8
+
+
+def test_it_is_tuned_at_the_next_search_if_few_queries_are_known(monkeypatch):
+    monkeypatch.setattr(PromisedIndex, "_falls_short", lambda self, state: True)
+    _, after, _, tuned = moved_index(0.02, monkeypatch, expected=QUERIES[:7])
+    assert tuned == []
+    assert not after._index._states
+    after.search(QUERIES, 5)
     assert tuned[0] == 5
+
+
+def test_what_serves_is_held_against_the_rest_when_there_is_time(monkeypatch):
+    monkeypatch.setattr(promise_module, "ANEW_SHARE", np.inf)
+    _, after, _, tuned = moved_index(0.02, monkeypatch)
+    assert tuned == [5]
+    assert {"exact", "IVF64,PQ7x4fs", "IVF64,Flat"} <= {trial.recipe for trial in after._index.tunings[5].trials}
+
+
+def test_queries_of_before_are_not_what_is_asked_of_vectors_that_moved(monkeypatch):
+    _, after, _, _ = moved_index(0.02, monkeypatch, expected=2 * QUERIES[:7])
+    np.testing.assert_array_equal(after._index._recent, after._lengthen(QUERIES[:7]))
+
+
+def test_what_served_before_goes_on_where_no_query_is_known(monkeypatch):
+    before, after, _, _ = moved_index(0.02, monkeypatch, expected=None)
+    assert not after._index._states[5].window
+    assert after._index._states[5].index.effort == before._states[5].index.effort
+
+
+def test_where_codes_served_whole_vectors_are_tried_too():
+    many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
+    before, after = (InnerProductIndex(many, 0.9)._index._tuner for _ in range(2))
+    after.follow(before, ["IVF64,PQ7x4fs"])
+    assert after._candidates(5) == ["IVF64,PQ7x4fs", "IVF64,Flat"]
 
 
 @pytest.mark.parametrize("in_time", [True, False])

@@ -47,7 +47,7 @@ class CriticSearch(nn.Module):
         self._version = 0  # of the table whose keys these are
         self._index: InnerProductIndex | None = None
         self._asked: tuple[Any, int] | None = None  # the last states, and k
-        self._seconds = 0.0  # without the tuning of the present index
+        self._seconds = 0.0  # without the tuning of the present index, which knows that of those before it
 
     @property
     def every(self) -> int:
@@ -57,7 +57,11 @@ class CriticSearch(nn.Module):
     @property
     def seconds(self) -> float:
         """Spent on keys and their index, in all."""
-        return self._seconds + (0.0 if self._index is None else self._index.tuning_seconds)
+        return self._seconds + self._tuning_seconds
+
+    @property
+    def _tuning_seconds(self) -> float:
+        return 0.0 if self._index is None else self._index.tuning_seconds
 
     def tick(self) -> None:
         """The critic was updated."""
@@ -87,6 +91,10 @@ class CriticSearch(nn.Module):
         """
         last = {name: part[-ASKED:] for name, part in obs.items()} if isinstance(obs, dict) else obs[-ASKED:]
         self._asked = last, 1 if self._asked is None else self._asked[1]
+        return self._query(obs)
+
+    @torch.no_grad()
+    def _query(self, obs: PyTorchObs) -> Tensor:
         features = self.critic.features(obs)
         return torch.cat([network.query(features)[0] for network in self.critic.towers], dim=1)
 
@@ -116,17 +124,17 @@ class CriticSearch(nn.Module):
     def keys(self) -> Tensor:
         """The keys of all actions (n, width), as of the last refresh."""
         if self._keys is None or self._has_changed:
-            start = perf_counter()
+            start = perf_counter() - self.seconds
             self._keys, self._members = self._work_out()
             self._version = self.actions.version if isinstance(self.actions, ActionTable) else 0
             self._index = self._index_over(self._keys, like=self._index)
-            self._seconds += perf_counter() - start
+            self._seconds = perf_counter() - start - self._tuning_seconds
         return self._keys
 
     def _index_over(self, keys: Tensor, like: InnerProductIndex | None) -> InnerProductIndex | None:
-        if len(keys) >= INDEXED:  # with the seconds that the one before it was tuned for
-            return InnerProductIndex(keys.numpy(force=True), RECALL, like=like)
-        self._seconds += 0.0 if like is None else like.tuning_seconds
+        if len(keys) >= INDEXED:
+            expected = None if self._asked is None else self._query(self._asked[0]).numpy(force=True)
+            return InnerProductIndex(keys.numpy(force=True), RECALL, like=like, expected=expected)
         return None
 
     @torch.no_grad()

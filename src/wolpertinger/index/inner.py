@@ -44,7 +44,7 @@ class InnerProductIndex:
 
     A vector x becomes (x, sqrt(r^2 - |x|^2)) with r the length of the longest one, a query q becomes (q, 0). Then
     |x - q|^2 = r^2 + |q|^2 - 2 x.q: the nearest one has the largest product. `like` is the index over the same vectors
-    before they moved: its recipe and setting serve on as long as they keep the promise.
+    before they moved: its recipe and setting serve on if they keep the promise for the queries that are `expected`.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class InnerProductIndex:
         promise: float,
         *,
         like: "InnerProductIndex | None" = None,
+        expected: npt.ArrayLike | None = None,
         build_seconds: float = BUILD_SECONDS,
     ) -> None:
         table = check_vectors(vectors)
@@ -62,7 +63,8 @@ class InnerProductIndex:
         longer = np.concatenate([table, room[:, None]], axis=1)
         self._index = PromisedIndex(longer, promise, build_seconds=build_seconds, likely=self._likely)
         if like is not None:
-            self._index.follow(like._index)
+            asked = np.empty((0, self.dim)) if expected is None else expected
+            self._index.follow(like._index, self._lengthen(check_queries(asked, self.dim)))
 
     @property
     def n(self) -> int:

@@ -31,6 +31,7 @@ VERIFIED = 128  # queries that are checked when rows have moved
 # Of the time since the first search, that tuning may have taken when it begins anew. Without a limit, an actor that
 # moved on and on among a million plans had them tuned every few seconds: 97 % of its training was lookup.
 TUNING_SHARE = 0.1
+ANEW_SHARE = 0.03  # the same, when rows have moved and what served still does: something else may be faster by now
 DOUBT = 3.0  # standard errors below the promise that count: it is judged again after every check
 
 logger = logging.getLogger("wolpertinger")
@@ -162,7 +163,7 @@ class PromisedIndex:
         near = (known for known in self._states if max(k, known) <= SAME_K * min(k, known))
         known = k if k in self._states else min(near, key=lambda other: abs(other - k), default=None)
         if known is None or self._has_changed(self._states[known], k):
-            self._tune(k, live=self._asked >= RECENT)  # as after `follow`: enough is known of what is asked
+            self._tune(k, live=self._asked >= RECENT)
             known = k
         return self._states[known]
 
@@ -191,26 +192,31 @@ class PromisedIndex:
             self._use(k, tuning, live=len(points) >= count_queries(k))
             return tuning
 
-    def follow(self, other: "PromisedIndex") -> None:
-        """Go on from another one over the same rows, before they moved: with what served, if it still does."""
-        for points in (other._recent[other._asked % RECENT :], other._recent[: other._asked % RECENT]):
-            self._remember(points)
+    def follow(self, other: "PromisedIndex", queries: npt.ArrayLike) -> None:
+        """Go on from another one over the same rows, before they moved: with what served, if it does for these queries.
+
+        What the other one was asked is forgotten: queries move with the rows that they are made for.
+        """
+        self._remember(check_queries(queries, self.dim))
         self._began, self.tuning_seconds = other._began, other.tuning_seconds
         recipes = {state.recipe for state in other._states.values()} - {"exact"}
         if not recipes and self._may_tune():
             return  # nothing served: something may by now
         self._tuner.follow(other._tuner, recipes)
         self._tuner.build(recipes)
-        for k, values in other.state.items():
-            if values["recipe"] in {"exact", *self._tuner.built}:
-                self.state = {k: values}
-                if self._is_short_now(int(k)):
-                    del self._states[int(k)]  # it is tuned at the next search
+        served = {k: values for k, values in other.state.items() if values["recipe"] in {"exact", *self._tuner.built}}
+        self.state = served
+        if any(self._is_short_now(int(k)) for k in served) or self._may_tune(ANEW_SHARE):
+            self._tuner.start_over()
+            if self._asked < LEAST_CHECKED:
+                self._states.clear()  # it is tuned at the next search
+            for k in list(self._states):
+                self._tune(k, live=True)
 
     def _is_short_now(self, k: int) -> bool:
         """Whether what is used for k fails on the last queries, of which some are checked."""
         state = self._states[k]
-        if state.recipe == "exact":
+        if state.recipe == "exact" or not self._asked:
             return False
         points = self._recent[-VERIFIED:]
         found, exact = state.index.search(points, k), self._tuner.exact.search(points, k)
@@ -263,8 +269,8 @@ class PromisedIndex:
                            "tuned again when that is a tenth of the time", *what)  # fmt: skip
         state.warned = True
 
-    def _may_tune(self) -> bool:
-        return self.tuning_seconds <= TUNING_SHARE * (time.perf_counter() - self._began)
+    def _may_tune(self, share: float = TUNING_SHARE) -> bool:
+        return self.tuning_seconds <= share * (time.perf_counter() - self._began)
 
     def _falls_short(self, state: _State) -> bool:
         error = float(np.std(state.window)) / math.sqrt(len(state.window))

@@ -83,6 +83,37 @@ def test_a_sample_that_misleads_loses_nothing(sampled, k, monkeypatch):
     assert guessed == [sampled == "like the others" or (sampled == "nearest" and k == 1)]
 
 
+@pytest.mark.parametrize("sampled", ["like the others", "nearest", "farthest"])
+@pytest.mark.parametrize("k", [1, 30])
+@pytest.mark.parametrize("ties", [False, True])
+def test_queries_in_turn_find_the_same(sampled, k, ties, monkeypatch):
+    monkeypatch.setattr(exact, "MANY", 1)
+    rng = np.random.default_rng(0)
+    store = Store(rng.normal(size=(4_000, 3)).astype(np.float32))
+    vectors = store.vectors()
+    vectors[:: shortlist.SAMPLED] *= {"like the others": 1, "nearest": 0.01, "farthest": 100}[sampled]
+    if ties:
+        vectors[2_000:] = vectors[:2_000]
+    queries = vectors[:6] + rng.normal(size=(6, 3)).astype(np.float32) / 10
+    gone = brute_force(vectors, queries, 1)[:3, 0]
+    store.remove(np.unique(gone))
+    found = []
+    search_rows = exact.search_rows
+    monkeypatch.setattr(exact, "search_rows", lambda *args: found.append(search_rows(*args)) or found[-1])
+    expected = store.ids[brute_force(store.take(store.ids), queries, k)]
+    np.testing.assert_array_equal(ExactIndex(store).search(queries, k), expected)
+    assert (found[0] is not None) or sampled != "like the others"
+
+
+def test_many_neighbours_are_found_in_turn(monkeypatch):
+    monkeypatch.setattr(exact, "decide", None)  # of the other way
+    rng = np.random.default_rng(0)
+    vectors, queries = (rng.normal(size=(n, 3)).astype(np.float32) for n in (5_000, 6))
+    np.testing.assert_array_equal(
+        ExactIndex(vectors).search(queries, exact.MANY), brute_force(vectors, queries, exact.MANY)
+    )
+
+
 def test_a_lower_precision_of_products_in_torch_changes_nothing():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(2_000, 64)).astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wolpertinger.index import ExactIndex, Store, exact
-from wolpertinger.index.shortlist import SAMPLED, Shortlist
+from wolpertinger.index.shortlist import SAMPLED, Shortlist, search_rows
 
 N, WIDTH = 8_000, 256  # rows of the table, and of a block
 # What a scan may take. Measured: 12 blocks at k = 1, at most 22 with what the results take. Everything kept: 500.
@@ -87,3 +87,4 @@ def test_a_guess_below_the_k_th_smallest_is_dropped_even_if_its_margin_keeps_eno
     shortlist = Shortlist(store, np.zeros((1, 1)), k, np.array([2 * error]), n)
     shortlist.take(approximate[None].astype(np.float32), 0)
     assert others[9] in shortlist.pairs()[1]
+    assert search_rows(store, np.zeros((1, 1)), approximate[None].astype(np.float32), k, np.array([2 * error])) is None

@@ -66,12 +66,9 @@ class Shortlist:
         """Keep what may belong of the first block by thresholds that a sample of its columns suggests, if they prove
         right: finding the k smallest of 64 x 13,138 outright took nearly half of a lookup.
         """
-        sample = approximate[:, ::SAMPLED]
-        expected = self._k * sample.shape[1] / approximate.shape[1]
-        place = math.ceil(expected + DEVIATIONS * math.sqrt(expected)) + 1
-        if place >= sample.shape[1] or not np.isfinite(self._margin).all():
+        guess = _guess(approximate, self._k)
+        if guess is None or not np.isfinite(self._margin).all():
             return False
-        guess = np.partition(sample, place, axis=1)[:, place]
         self._set_threshold(guess)
         belongs = self._belongs(approximate)
         counts = np.count_nonzero(belongs, axis=1)
@@ -102,8 +99,7 @@ class Shortlist:
 
     def _set_threshold(self, largest: Vectors) -> None:
         """Drop what cannot belong where k approximations are at most `largest` (batch,)."""
-        with np.errstate(over="ignore", invalid="ignore"):  # NaN, from overflow, keeps all rows
-            self._threshold = np.nextafter((largest + self._margin).astype(np.float32), np.float32(np.inf))
+        self._threshold = _above(largest, self._margin)
 
     def _forget(self) -> None:
         self._smallest = np.empty((len(self._queries), 0), np.float32)
@@ -149,6 +145,37 @@ class Shortlist:
         self._counts[is_long] = self._k
 
 
+def search_rows(store: Store, queries: Distances, approximate: Vectors, k: int, margin: Distances) -> Ids | None:
+    """Ids (batch, k) nearest in float64, by approximations (batch, n) of all rows; None where guesses prove wrong.
+
+    One query at a time, without lists of pairs: for one alone that is twice as fast (of 13,138 rows), and for 64 that
+    want 656 neighbours each 1.4 times. For 64 that want 131 it is no faster, for 1,024 half as fast.
+    """
+    guesses = _guess(approximate, k)
+    if guesses is None or not np.isfinite(margin).all():
+        return None
+    found = np.empty((len(queries), k), np.int64)
+    for row, threshold in enumerate(_above(guesses, margin)):
+        ids = np.flatnonzero(approximate[row] <= threshold)
+        values = approximate[row, ids]
+        if len(ids) < k or (largest := np.partition(values, k - 1)[k - 1]) > guesses[row]:
+            return None  # a row that belongs may be above the guess
+        ids = ids[values <= _above(largest, margin[row])]
+        difference = store.take(ids).astype(np.float64)
+        difference -= queries[row]
+        found[row] = ids[_order(np.einsum("pd,pd->p", difference, difference), k)]
+    return found
+
+
+def _order(distances: Distances, k: int) -> Ids:
+    """Places of the k smallest distances, ties by place."""
+    order = np.argsort(distances)[: k + 1]  # one more: it may tie with the last
+    ordered = distances[order]
+    if (ordered[1:] == ordered[:-1]).any():  # a stable sort breaks ties by place, and takes 4 times as long
+        order = np.argsort(distances, kind="stable")
+    return order[:k]
+
+
 def decide(store: Store, queries: Distances, rows: Ids, ids: Ids, k: int) -> Ids:
     """Ids (batch, k) nearest in float64 among pairs, sorted by query and id, of which each query has k at least."""
     bounds = np.searchsorted(rows, np.arange(len(queries) + 1))
@@ -168,7 +195,7 @@ def _decide(store: Store, queries: Distances, rows: Ids, ids: Ids, k: int) -> Id
     order = np.argsort(distances, axis=1)[:, : k + 1]  # one more: it may tie with the last
     ordered = np.take_along_axis(distances, order, axis=1)
     tied = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-    if tied.any():  # a stable sort breaks ties by id, and takes 4 times as long
+    if tied.any():
         order[tied] = np.argsort(distances[tied], axis=1, kind="stable")[:, : k + 1]
     return np.take_along_axis(padded, order[:, :k], axis=1)
 
@@ -181,6 +208,20 @@ def squared_distances(store: Store, queries: Distances, rows: Ids, ids: Ids) -> 
         difference -= queries.take(rows[pairs], axis=0)
         distances[pairs] = np.einsum("pd,pd->p", difference, difference)
     return distances
+
+
+def _guess(approximate: Vectors, k: int) -> Vectors | None:
+    """A little more than the k-th smallest (batch,) of the approximations, by a sample; None if there are too few."""
+    sample = approximate[:, ::SAMPLED]
+    expected = k * sample.shape[1] / approximate.shape[1]
+    place = math.ceil(expected + DEVIATIONS * math.sqrt(expected)) + 1
+    return np.partition(sample, place, axis=1)[:, place] if place < sample.shape[1] else None
+
+
+def _above(largest: Any, margin: Any) -> Any:
+    """The least threshold of approximations that drops nothing that belongs, where k of them are at most `largest`."""
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN, from overflow, keeps all rows
+        return np.nextafter(np.float32(largest + margin), np.float32(np.inf))
 
 
 def _smallest(values: Vectors, k: int) -> Vectors:

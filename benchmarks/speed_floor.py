@@ -26,6 +26,7 @@ from benchmarks.speed_agents import (
 from benchmarks.speed_step import Effort, say, spread
 from wolpertinger import ActionProduct, ActionTable, Exploration
 from wolpertinger.envs.cartpole import MAX_FORCE
+from wolpertinger.experiments.lookup_sets import clustered
 from wolpertinger.paper.speed import describe_index
 
 SIGMA = 0.1  # of the noise, in both
@@ -75,13 +76,16 @@ def levels() -> ActionProduct:
 
 def measure(effort: Effort) -> dict[str, Any]:
     """Pairs of ours and DDPG, in the same environment but for its action space."""
+
+    def table(vectors: np.ndarray) -> ActionTable:
+        return ActionTable(vectors, recall=RECALL, build_seconds=3 * effort.build_seconds)
+
     isotropic = np.random.default_rng(1).standard_normal((MILLION, 20), np.float32)
     sets: dict[str, Callable[[], Any]] = {
         "a million levels": levels,
         "2^20 plans, 40 numbers": plans,
-        "a million vectors, 20 numbers": lambda: ActionTable(
-            isotropic, recall=RECALL, build_seconds=3 * effort.build_seconds
-        ),
+        "a million vectors, 20 numbers": lambda: table(isotropic),
+        "a million clustered vectors, 20 numbers": lambda: table(clustered(MILLION).vectors),
     }
     rows = [measure_pair(name, *cheap_pair(make()), effort) for name, make in sets.items()]
     rows.append(

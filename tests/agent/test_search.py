@@ -1,6 +1,7 @@
 """A critic of two towers, and the candidates that it finds in all of A, beside loops over all of A."""
 
 import copy
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -220,10 +221,31 @@ def test_many_keys_are_searched_by_an_index(monkeypatch):
     found_by = agent.policy.search
     assert found_by._index.tuning_seconds > 0
     assert found_by.seconds >= found_by._index.tuning_seconds
+    spent = found_by.seconds
     actions.remove(np.arange(1_000))  # too few for an index
     found = agent.explain(obs.numpy()).actions
     assert found.min() >= 1_000
     np.testing.assert_array_equal(found, 1_000 + all_values(agent, obs)[:, 1_000:].topk(3, dim=1).indices.numpy())
+    assert found_by.seconds > spent
+
+
+def test_an_index_over_new_keys_is_judged_by_the_new_critics_queries(monkeypatch):
+    monkeypatch.setattr(module, "INDEXED", 1_500)
+    actions = ActionTable(np.random.default_rng(0).normal(size=(2_000, 3)))
+    start = perf_counter()
+    agent = fresh(tower_agent(TargetEnv(actions, length=5), k=3))
+    obs = states(module.ASKED)
+    agent.explain(obs.numpy())
+    search, before = agent.policy.search, agent.policy.search._index
+    for parameter in agent.critic.parameters():
+        parameter.data.mul_(1.5)
+    search.tick()
+    search.catch_up(agent.critic, now=True)
+    search.keys()
+    assert search._index is not before
+    expected = search._index._lengthen(search.query(obs).numpy())
+    np.testing.assert_array_equal(search._index._index._recent[: len(obs)], expected)
+    assert before.tuning_seconds <= search._index.tuning_seconds <= search.seconds < perf_counter() - start
 
 
 @pytest.mark.parametrize("space", ["discrete", "multidiscrete"])

@@ -50,7 +50,7 @@ def write_growth(folder, seconds=lambda k: 0.01 + 1e-4 * k, peak=lambda k: 7e8):
 
 
 def write_floor(folder, ratio, share):
-    sets = [*speed_verdict.STRUCTURED, speed_verdict.VECTORS]
+    sets = [*speed_verdict.STRUCTURED, speed_verdict.ISOTROPIC, speed_verdict.CLUSTERED]
     timed = {"ratio": {"median": ratio}, "lookup_share": share, "n": 10**6, "index": "structured"}
     timed["seconds"] = {"ours": {"median": 0.004}, "DDPG": {"median": 0.004}}
     write(folder, "floor", rows=[{"set": name, **timed} for name in sets])
@@ -121,8 +121,9 @@ def test_a_growth_that_stopped_early_is_missing(folder):
 def test_the_floor_is_judged_by_its_worst_set(folder, ratio, share, verdict):
     write_floor(folder, ratio, share)
     assert verdict_of("structured: step over DDPG").verdict == verdict_of("structured: lookup").verdict == verdict
-    assert verdict_of("vectors of 20: lookup").verdict == "holds"
-    assert verdict_of("vectors of 20: step").verdict != "missing"
+    for kind in ("isotropic", "clustered"):
+        assert verdict_of(f"{kind} vectors: lookup").verdict == "holds"
+        assert verdict_of(f"{kind} vectors: step").verdict != "missing"
     assert f"{share:.1%}" in speed_tables.floor_table()
 
 

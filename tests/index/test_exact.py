@@ -142,8 +142,10 @@ def test_the_table_is_not_copied(tmp_path):
 
 
 @pytest.mark.parametrize("block_bytes", [exact.BLOCK_BYTES, 4 * 37])
-def test_rows_that_come_and_go_leave_it_exact(block_bytes, monkeypatch):
+@pytest.mark.parametrize("many", [exact.MANY, 1])
+def test_rows_that_come_and_go_leave_it_exact(block_bytes, many, monkeypatch):
     monkeypatch.setattr(exact, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(exact, "MANY", many)
     rng = np.random.default_rng(0)
     store = Store(rng.integers(-2, 3, size=(60, 3)).astype(np.float32))
     index = ExactIndex(store)
@@ -155,6 +157,18 @@ def test_rows_that_come_and_go_leave_it_exact(block_bytes, monkeypatch):
             left = store.ids
             expected = left[brute_force(store.take(left), queries, k)]
             np.testing.assert_array_equal(index.search(queries, k), expected)
+            np.testing.assert_array_equal(index.search(queries[:1], k), expected[:1])
+
+
+def test_equal_rows_take_little_memory_for_one_query_too():
+    vectors = np.ones((200_000, 32), np.float32)
+    index = ExactIndex(vectors)
+    tracemalloc.start()
+    found = index.search(vectors[:1], 3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found, [[0, 1, 2]])
+    assert peak < vectors.nbytes  # all of them in float64 would be twice that
 
 
 def test_a_query_at_the_end_of_float32_is_no_warning():

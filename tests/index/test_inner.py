@@ -89,31 +89,69 @@ def test_vectors_that_moved_are_searched_by_what_served_before(monkeypatch):
     assert after.tuning_seconds == before.tuning_seconds
 
 
-def test_what_served_before_is_tuned_anew_when_it_falls_short(monkeypatch):
+@pytest.mark.parametrize("enough", [True, False])
+def test_what_served_before_is_tuned_anew_when_it_falls_short(enough, monkeypatch):
     monkeypatch.setattr(PromisedIndex, "_falls_short", lambda self, state: True)
+    monkeypatch.setattr(promise_module, "PAYS_OFF", np.inf)
+    monkeypatch.setattr(promise_module, "count_queries", lambda k: len(QUERIES) + (not enough))
     before, after, moved, tuned = moved_index(0.02, monkeypatch)
     assert tuned == [5]
-    assert after._index._states[5].live  # these queries are what is asked
+    assert after._index._states[5].live == enough  # or it is tuned again when more was asked
     assert after._index._states[5].tunings == 2
-    old, new = (index._tuner.built["IVF64,Flat"].centroids for index in (before, after._index))
-    assert not np.array_equal(old, new)  # those of rows that were elsewhere are of no use
+    if "IVF64,Flat" in after._index._tuner.built:
+        old, new = (index._tuner.built["IVF64,Flat"].centroids for index in (before, after._index))
+        assert not np.array_equal(old, new)  # those of rows that were elsewhere are of no use
     assert shared(after.search(QUERIES, 5), by_product(moved, 5)) >= 0.8
 
 
-def test_it_is_tuned_at_the_next_search_if_few_queries_are_known(monkeypatch):
+def test_rows_are_scanned_where_tuning_does_not_pay_off(monkeypatch):
     monkeypatch.setattr(PromisedIndex, "_falls_short", lambda self, state: True)
-    _, after, _, tuned = moved_index(0.02, monkeypatch, expected=QUERIES[:7])
+    monkeypatch.setattr(promise_module, "PAYS_OFF", 0.0)
+    _, after, moved, tuned = moved_index(0.02, monkeypatch)
     assert tuned == []
-    assert not after._index._states
-    after.search(QUERIES, 5)
-    assert tuned[0] == 5
+    assert after._index._states[5].recipe == "exact"
+    assert not after._index._states[5].window  # of what is not used any more
+    assert shared(after.search(QUERIES, 5), by_product(moved, 5)) > 0.99
+
+
+@pytest.mark.parametrize(("seen", "pays_off"), [(0, False), (100, False), (500, True)])
+def test_tuning_pays_off_beside_many_scans(seen, pays_off, monkeypatch):
+    before, _, _, _ = moved_index(0.02, monkeypatch)
+    before._last_tuning, before._scan_seconds[5], before._states[5].seen = 1.0, 0.01, seen
+    assert before._pays_off(5) == pays_off
+
+
+def test_a_few_queries_judge_nothing(monkeypatch):
+    monkeypatch.setattr(PromisedIndex, "_falls_short", lambda self, state: True)
+    before, after, _, tuned = moved_index(0.02, monkeypatch, expected=QUERIES[:7])
+    assert tuned == []
+    assert after._index._states[5].index.effort == before._states[5].index.effort
 
 
 def test_what_serves_is_held_against_the_rest_when_there_is_time(monkeypatch):
     monkeypatch.setattr(promise_module, "ANEW_SHARE", np.inf)
     _, after, _, tuned = moved_index(0.02, monkeypatch)
-    assert tuned == [5]
+    after.search(QUERIES, 5)
+    assert tuned[0] == 5
     assert {"exact", "IVF64,PQ7x4fs", "IVF64,Flat"} <= {trial.recipe for trial in after._index.tunings[5].trials}
+
+
+def test_a_k_that_is_more_than_is_left_is_forgotten(monkeypatch):
+    many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
+    before = InnerProductIndex(many, 1.0)  # a scan
+    before.search(QUERIES, 2_900)
+    before.search(QUERIES, 5)
+    before._index.tuning_seconds = 1e9
+    after = InnerProductIndex(many[:2_500], 1.0, like=before, expected=QUERIES)
+    assert set(after._index._states) == {5}
+
+
+def test_a_recipe_that_the_user_chose_stays():
+    many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
+    before, after = (PromisedIndex(many, 0.9, recipe="IVF16,Flat") for _ in range(2))
+    before.search(many[:50], 5)
+    after.follow(before, many[:50])
+    assert after._tuner._candidates(5) == ["IVF16,Flat"]
 
 
 def test_queries_of_before_are_not_what_is_asked_of_vectors_that_moved(monkeypatch):

@@ -23,7 +23,8 @@ PER_UPDATE = 400  # actions whose keys are worked out per update, on average, un
 INDEXED = 200_000  # actions from which on an index takes the place of a product with all keys
 RECALL = 0.95  # of that index
 CHUNK = 2**14  # actions whose keys are worked out together
-ASKED = 64  # states in which the search is compared before and after a refresh
+ASKED = 256  # states, the last ones: by those an index over new keys is judged, ...
+COMPARED = 64  # ... and on so many of them the search is compared before and after a refresh
 
 
 class CriticSearch(nn.Module):
@@ -81,7 +82,7 @@ class CriticSearch(nn.Module):
     def _best_of_asked(self) -> Tensor:
         assert self._asked is not None
         obs, k = self._asked
-        return self.best(self.query(obs), k)[:, :1]  # the same k: an index is tuned for it
+        return self.best(self._query(_last(obs, COMPARED)), k)[:, :1]  # the same k: an index is tuned for it
 
     @torch.no_grad()
     def query(self, obs: PyTorchObs) -> Tensor:
@@ -89,8 +90,7 @@ class CriticSearch(nn.Module):
 
         Several critics are searched by their mean: all their queries side by side, and all their keys.
         """
-        last = {name: part[-ASKED:] for name, part in obs.items()} if isinstance(obs, dict) else obs[-ASKED:]
-        self._asked = last, 1 if self._asked is None else self._asked[1]
+        self._asked = _last(obs, ASKED), 1 if self._asked is None else self._asked[1]
         return self._query(obs)
 
     @torch.no_grad()
@@ -125,17 +125,19 @@ class CriticSearch(nn.Module):
         """The keys of all actions (n, width), as of the last refresh."""
         if self._keys is None or self._has_changed:
             start = perf_counter() - self.seconds
-            self._keys, self._members = self._work_out()
-            self._version = self.actions.version if isinstance(self.actions, ActionTable) else 0
-            self._index = self._index_over(self._keys, like=self._index)
+            version = self.actions.version if isinstance(self.actions, ActionTable) else 0
+            keys, members = self._work_out()
+            self._index = self._index_over(keys, like=self._index)
+            self._keys, self._members, self._version = keys, members, version
             self._seconds = perf_counter() - start - self._tuning_seconds
         return self._keys
 
     def _index_over(self, keys: Tensor, like: InnerProductIndex | None) -> InnerProductIndex | None:
-        if len(keys) >= INDEXED:
-            expected = None if self._asked is None else self._query(self._asked[0]).numpy(force=True)
-            return InnerProductIndex(keys.numpy(force=True), RECALL, like=like, expected=expected)
-        return None
+        if len(keys) < INDEXED:
+            return None
+        asked = None if like is None else self._asked
+        expected = None if asked is None else self._query(asked[0]).numpy(force=True)
+        return InnerProductIndex(keys.numpy(force=True), RECALL, like=like, expected=expected)
 
     @torch.no_grad()
     def _work_out(self) -> tuple[Tensor, Tensor]:
@@ -160,6 +162,10 @@ class CriticSearch(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
         return {**vars(self), "_keys": None, "_asked": None, "_index": None}
+
+
+def _last(obs: PyTorchObs, count: int) -> PyTorchObs:
+    return {name: part[-count:] for name, part in obs.items()} if isinstance(obs, dict) else obs[-count:]
 
 
 def require_listed(actions: ActionSet) -> None:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 
 from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_k, check_queries
-from wolpertinger.index.shortlist import Distances, Pairs, Shortlist, decide, search_rows
+from wolpertinger.index.shortlist import Distances, Shortlist, decide, search_rows
 from wolpertinger.index.store import Store, as_store
 
 BLOCK_BYTES = 1 << 24  # of approximate distances at a time
@@ -71,23 +71,17 @@ class ExactIndex:
         margin = 2 * self._error_bound(centred)
         width = min(max(1, BLOCK_BYTES // (4 * len(queries))), self._store.size)
         memory = torch.empty(len(queries) * width)
-        if width == self._store.size and (len(queries) == 1 or k >= MANY):
-            approximate = self._approximate(centred, slice(0, width), memory)
-            found = search_rows(self._store, queries, approximate, k, margin)
+        blocks = list(self._store.blocks(width))
+        is_small = len(blocks) == 1 and 8 * self.dim * k <= CHUNK_BYTES and np.isfinite(margin).all()
+        if is_small and (len(queries) == 1 or k >= MANY):
+            found = search_rows(self._store, queries, self._approximate(centred, blocks[0], memory), k, margin)
             if found is not None:
                 return found
-        rows, ids, _ = self._shortlist(queries, centred, k, margin, memory)
-        return decide(self._store, queries, rows, ids, k)
-
-    def _shortlist(
-        self, queries: Distances, centred: Vectors, k: int, margin: Distances, memory: torch.Tensor
-    ) -> Pairs:
-        """Pairs among which the k nearest are, by one pass over the table in blocks."""
-        width = len(memory) // len(queries)
         shortlist = Shortlist(self._store, queries, k, margin, width)
-        for block in self._store.blocks(width):
+        for block in blocks:
             shortlist.take(self._approximate(centred, block, memory), block.start)
-        return shortlist.pairs()
+        rows, ids, _ = shortlist.pairs()
+        return decide(self._store, queries, rows, ids, k)
 
     def _approximate(self, centred: Vectors, block: slice, memory: torch.Tensor) -> Vectors:
         """|x|^2 - 2 x.q, which orders as |x - q|^2 does, for a block of rows x: (batch, rows), in the given memory."""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ VERIFIED = 128  # queries that are checked when rows have moved
 # moved on and on among a million plans had them tuned every few seconds: 97 % of its training was lookup.
 TUNING_SHARE = 0.1
 ANEW_SHARE = 0.03  # the same, when rows have moved and what served still does: something else may be faster by now
+PAYS_OFF = 0.25  # of the time of scans, that tuning may take when rows have moved and what served fails
 DOUBT = 3.0  # standard errors below the promise that count: it is judged again after every check
 
 logger = logging.getLogger("wolpertinger")
@@ -95,7 +96,8 @@ class PromisedIndex:
 
     It tunes itself at the first search for a k, and again once it knows what is really asked. A few lookups are checked
     against the exact answer; when their recall falls below the promise it tunes itself anew, as soon as tuning has not
-    taken more than a tenth of the time, and a warning says so.
+    taken more than a tenth of the time, and a warning says so. When the rows themselves have moved (`follow`), it does
+    so at once where scans would take much longer than tuning.
     """
 
     def __init__(
@@ -123,6 +125,8 @@ class PromisedIndex:
         self._rng = np.random.default_rng(0)
         self._lock = threading.RLock()
         self._began = math.inf  # when the first search did
+        self._last_tuning = 0.0  # seconds
+        self._scan_seconds: dict[int, float] = {}  # of an exact scan for a query, by k, when it was last tuned
         self.tuning_seconds = 0.0
         """Spent on tuning, in all."""
         self.tunings: dict[int, Tuning] = {}
@@ -199,29 +203,39 @@ class PromisedIndex:
         """
         self._remember(check_queries(queries, self.dim))
         self._began, self.tuning_seconds = other._began, other.tuning_seconds
+        self._last_tuning, self._scan_seconds = other._last_tuning, dict(other._scan_seconds)
         recipes = {state.recipe for state in other._states.values()} - {"exact"}
-        if not recipes and self._may_tune():
+        if self.recipe is not None or (not recipes and self._may_tune()):
             return  # nothing served: something may by now
         self._tuner.follow(other._tuner, recipes)
-        self._tuner.build(recipes)
-        served = {k: values for k, values in other.state.items() if values["recipe"] in {"exact", *self._tuner.built}}
-        self.state = served
-        if any(self._is_short_now(int(k)) for k in served) or self._may_tune(ANEW_SHARE):
+        if recipes and self._may_tune(ANEW_SHARE):
             self._tuner.start_over()
-            if self._asked < LEAST_CHECKED:
-                self._states.clear()  # it is tuned at the next search
-            for k in list(self._states):
-                self._tune(k, live=True)
+            return
+        self._tuner.build(recipes)
+        known = {"exact", *self._tuner.built}
+        self.state = {k: values for k, values in other.state.items() if values["recipe"] in known and int(k) <= self.n}
+        for k, state in list(self._states.items()):
+            if self._is_short_now(k):
+                if other._pays_off(k):
+                    self._tuner.start_over()
+                    self._tune(k, live=self._asked >= count_queries(k))
+                else:
+                    scan = {"index": self._tuner.exact, "recipe": "exact"}
+                    self._states[k] = replace(state, window=deque(maxlen=WINDOW), **scan)
 
     def _is_short_now(self, k: int) -> bool:
-        """Whether what is used for k fails on the last queries, of which some are checked."""
+        """Whether what is used for k fails on the last queries, if there are enough to tell."""
         state = self._states[k]
-        if state.recipe == "exact" or not self._asked:
+        if state.recipe == "exact" or self._asked < LEAST_CHECKED:
             return False
         points = self._recent[-VERIFIED:]
         found, exact = state.index.search(points, k), self._tuner.exact.search(points, k)
         state.window.extend(recall(self.store, points, found, exact))
         return self._falls_short(state)
+
+    def _pays_off(self, k: int) -> bool:
+        """Whether to tune for k again takes little beside scans for as many queries as since the last time."""
+        return self._last_tuning <= PAYS_OFF * self._states[k].seen * self._scan_seconds.get(k, 0.0)
 
     def health(self) -> list[Health]:
         """One for each k that was searched for."""
@@ -287,12 +301,14 @@ class PromisedIndex:
     def _timed(self, queries: npt.ArrayLike, **settings: Any) -> Tuning:
         start = time.perf_counter()
         tuning = self._tuner.tune(queries, recall=self.promise, **settings)
-        self.tuning_seconds += time.perf_counter() - start
+        self._last_tuning = time.perf_counter() - start
+        self.tuning_seconds += self._last_tuning
         return tuning
 
     def _use(self, k: int, tuning: Tuning, *, live: bool) -> None:
         index: Any = tuning.index
         exact = next(trial for trial in tuning.trials if trial.recipe == "exact")
+        self._scan_seconds[k] = exact.seconds
         every = SINGLE * exact.seconds / (CHECKED_SHARE * tuning.chosen.seconds)
         state = _State(index, tuning.recipe, self.n, every, every, live=live)
         if (before := self._states.get(k)) is not None:

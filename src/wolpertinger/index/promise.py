@@ -220,8 +220,8 @@ class PromisedIndex:
                     self._tuner.start_over()
                     self._tune(k, live=self._asked >= count_queries(k))
                 else:
-                    scan = {"index": self._tuner.exact, "recipe": "exact"}
-                    self._states[k] = replace(state, window=deque(maxlen=WINDOW), **scan)
+                    fresh: deque[float] = deque(maxlen=WINDOW)
+                    self._states[k] = replace(state, index=self._tuner.exact, recipe="exact", window=fresh)
 
     def _is_short_now(self, k: int) -> bool:
         """Whether what is used for k fails on the last queries, if there are enough to tell."""

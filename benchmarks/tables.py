@@ -16,6 +16,7 @@ from benchmarks import (
     lookup_growth,
     recommender_limits,
     search_learning,
+    search_swing,
     speed_tables,
 )
 from benchmarks.measure import RESULTS
@@ -90,6 +91,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **learning.TABLES,
     **recommender_limits.TABLES,
     **search_learning.TABLES,
+    **search_swing.TABLES,
     **action_map.TABLES,
     **{("docs/lookup.md", name): (lambda name=name: lookup_table(name)) for name in lookup.SETS},  # type: ignore[misc]
     ("docs/lookup.md", "growth"): growth_table,

@@ -339,9 +339,10 @@ def test_an_actor_that_nobody_asks_does_no_work_and_is_not_logged(candidates, tm
     assert (bool(asked), logged) == (candidates == "both", candidates == "both")
 
 
-def test_a_callback_that_predicts_does_not_change_what_is_learned():
+@pytest.mark.parametrize("predict_by", ["critic", "target"])
+def test_a_callback_that_predicts_does_not_change_what_is_learned(predict_by):
     def learned(callback):
-        agent = tower_agent(k=4, policy_kwargs={"refresh_every": 7})
+        agent = tower_agent(k=4, policy_kwargs={"refresh_every": 7, "predict_by": predict_by})
         agent.learn(60, callback=callback)
         return agent.critic.state_dict()
 
@@ -351,6 +352,40 @@ def test_a_callback_that_predicts_does_not_change_what_is_learned():
 
     for one, other in zip(learned(None).values(), learned(predicts).values(), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("candidates", ["critic", "both", "nearest"])
+def test_an_agent_may_predict_by_its_target_critic(candidates, tmp_path):
+    agent = tower_agent(k=300, candidates=candidates, policy_kwargs={"predict_by": "target"})
+    agent.k = 299 if candidates == "nearest" else 1
+    obs = states(50)
+
+    def assert_best():
+        values = all_values(agent, obs, agent.critic_target)
+        why = agent.explain(obs.numpy())
+        if candidates == "nearest":
+            values = values.gather(1, torch.as_tensor(why.actions))
+            np.testing.assert_array_equal(why.chosen, why.actions[np.arange(50), values.argmax(dim=1)])
+        else:
+            np.testing.assert_array_equal(why.chosen, values.argmax(dim=1))
+        np.testing.assert_array_equal(agent.predict(obs.numpy())[0], why.chosen)
+
+    assert_best()  # before anything is learned
+    agent.learn(40, callback=lambda *_: assert_best() is None)
+    scramble_all(agent)
+    agent.policy.tick()
+    assert_best()
+    assert (all_values(agent, obs).argmax(dim=1) != all_values(agent, obs, agent.critic_target).argmax(dim=1)).any()
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    np.testing.assert_array_equal(loaded.predict(obs.numpy())[0], agent.predict(obs.numpy())[0])
+    agent.policy.to("cpu")  # another device would need other keys
+    assert_best()
+
+
+def test_who_predicts_is_checked():
+    with pytest.raises(ValueError, match="predict_by='average': give one of 'critic', 'target'"):
+        tower_agent(policy_kwargs={"predict_by": "average"})
 
 
 def test_a_copy_searches_its_own_table(monkeypatch):

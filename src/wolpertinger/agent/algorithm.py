@@ -54,8 +54,10 @@ class Wolpertinger(ActionSetAlgorithm):
         state_arch (layers of the critic that read the state alone, at no cost per candidate), bound (of the
         proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
         refresh_every (updates from which on the critic's search goes by what it has learned since; by default more
-        for larger sets), tower_kwargs (width, state_memory and action_memory of a two-tower critic, see `TwoTower`),
-        features_extractor_class and the other arguments of `WolpertingerPolicy`.
+        for larger sets), predict_by ("critic", or "target": `predict` and `explain` go by the target critic, an average
+        of the critics of late, which lags behind by 1 / tau updates and does not swing), tower_kwargs (width,
+        state_memory and action_memory of a two-tower critic, see `TwoTower`), features_extractor_class and the other
+        arguments of `WolpertingerPolicy`.
 
     The remaining parameters are those of every off-policy algorithm of Stable-Baselines3.
     """
@@ -202,6 +204,7 @@ class Wolpertinger(ActionSetAlgorithm):
 
         # Line 13: the target action comes from the full policy, with target actor and target critic.
         choice = self.policy.choose(next_obs, self.policy.propose(self.actor_target, next_obs), self.critic_target)
+        self.policy.remember(choice)
         target = rewards + going_on * discount * choice.value  # (batch,)
 
         # Line 14: the critic learns the value of the action that was executed.
@@ -320,15 +323,14 @@ class Wolpertinger(ActionSetAlgorithm):
         self.policy.set_training_mode(False)
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            proto, features = self.policy.propose(self.actor, obs), self.critic.features(obs)
-            if not self.policy.learning:
-                self.policy.refresh()
-            candidates = self.policy.find(proto, self.policy.query(obs, proto))
+            critic, search = self.policy.judge()
+            proto, features = self.policy.propose(self.actor, obs), critic.features(obs)
+            candidates = self.policy.find(proto, self.policy.query(obs, proto, search), search)
             vectors = self.policy.embed(candidates)
-            q = rank(self.critic, features, vectors)
+            q = rank(critic, features, vectors)
             place = q.argmax(dim=1)
             if self.policy.rerank != "exact":  # what it picks may be another one
-                place = self.policy.best(self.critic, features, candidates, vectors).place
+                place = self.policy.best(critic, features, candidates, vectors).place
         distances = (vectors - proto.unsqueeze(1)).norm(dim=-1)
         parts = (proto, candidates, distances, q, candidates[torch.arange(len(proto)), place])
         arrays = (*(part.cpu().numpy() for part in parts), self.policy.sources(candidates))

@@ -30,6 +30,7 @@ CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors 
 RERANKERS = ("exact", "screened")
 CRITICS = ("mlp", "two-tower")
 CANDIDATES = ("nearest", "critic", "both")
+PREDICTORS = ("critic", "target")
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class WolpertingerPolicy(BasePolicy):
         critic: str = "mlp",
         candidates: str = "nearest",
         refresh_every: int | None = None,
+        predict_by: str = "critic",
         tower_kwargs: dict[str, Any] | None = None,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
@@ -138,6 +140,10 @@ class WolpertingerPolicy(BasePolicy):
         if candidates == "nearest" and refresh_every is not None:
             raise ValueError(f'refresh_every={refresh_every} is for candidates="critic" or "both"')
         self.search = None if candidates == "nearest" else CriticSearch(actions, self.critic, refresh_every)
+        if predict_by not in PREDICTORS:
+            raise ValueError(f"predict_by={predict_by!r}: give one of {', '.join(map(repr, PREDICTORS))}")
+        self.predict_by = predict_by
+        self._target_search: list[CriticSearch] = []  # one, once somebody asks; it is not saved
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
             target.set_training_mode(False)
@@ -172,10 +178,11 @@ class WolpertingerPolicy(BasePolicy):
         return torch.from_numpy(self.actions.embed(actions.numpy(force=True))).to(actions.device, torch.float32)
 
     @torch.no_grad()
-    def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:
+    def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic, search: CriticSearch | None = None) -> Choice:
         """The best by `critic` of the k actions nearest to `proto` (Algorithm 1 after its first line).
 
-        Or of the k that the critic itself finds in all of A, or of both, as `candidates` says.
+        Or of the k that the critic itself finds in all of A, or of both, as `candidates` says; by another `search` than
+        that of training, if one is given.
         """
         features = critic.features(obs)
         if self.k >= self.actions.n and can_list(self.actions):  # nothing to look up
@@ -183,28 +190,33 @@ class WolpertingerPolicy(BasePolicy):
             shared = (torch.from_numpy(block).to(proto.device) for block in blocks)
             choice = reduce(Choice.or_better, (self._best_of(block, features, proto, critic) for block in shared))
         else:
+            search = search or self._search_of_training()
             states = max(1, CANDIDATES_AT_ONCE // self.k)  # the candidates of a whole batch may not fit
-            whole = features, proto, self.query(obs, proto)
+            whole = features, proto, self.query(obs, proto, search)
             parts = zip(*(torch.split(tensor, states) for tensor in whole), strict=True)
-            choice = reduce(Choice.join, (self._best_candidate(critic, *part) for part in parts))
-        if self.rerank == "screened" and critic is self.critic_target:  # in training: the policy as such has no memory
-            self.favourites.add(choice.action)
+            choice = reduce(Choice.join, (self._best_candidate(critic, search, *part) for part in parts))
         return choice
 
-    def query(self, obs: PyTorchObs, proto: Tensor) -> Tensor:
+    def _search_of_training(self) -> CriticSearch | None:
+        """That of the critic as it was when it was last time to look."""
+        if self.search is not None:
+            with self.clock("search"):
+                self.search.catch_up(self.critic)
+        return self.search
+
+    def query(self, obs: PyTorchObs, proto: Tensor, search: CriticSearch | None) -> Tensor:
         """What the critic's own candidates are looked for by (batch, width); the proto-action if there are none."""
-        if self.search is None:
+        if search is None:
             return proto
         with self.clock("search"):
-            self.search.catch_up(self.critic)
-            return self.search.query(obs)
+            return search.query(obs)
 
-    def find(self, proto: Tensor, query: Tensor) -> Tensor:
+    def find(self, proto: Tensor, query: Tensor, search: CriticSearch | None) -> Tensor:
         """The candidates (batch, k, ...): those nearest to the proto-action first, then those that the critic finds."""
-        if self.search is None:
+        if search is None:
             return self.nearest(proto)
         with self.clock("search"):
-            found = self.search.best(query, self.k)
+            found = search.best(query, self.k)
         return found if self.candidates == "critic" else torch.cat([self.nearest(proto), found], dim=1)
 
     def sources(self, candidates: Tensor) -> np.ndarray:
@@ -218,9 +230,11 @@ class WolpertingerPolicy(BasePolicy):
         twice = np.stack([np.concatenate([np.isin(near, best), np.isin(best, near)]) for near, best in rows])
         return np.where(twice, "both", np.repeat(["nearest", "critic"], nearest.shape[1]))
 
-    def _best_candidate(self, critic: Critic, features: Tensor, proto: Tensor, query: Tensor) -> Choice:
+    def _best_candidate(
+        self, critic: Critic, search: CriticSearch | None, features: Tensor, proto: Tensor, query: Tensor
+    ) -> Choice:
         with self.clock("lookup"):
-            candidates = self.find(proto, query)  # (batch, k, ...)
+            candidates = self.find(proto, query, search)  # (batch, k, ...)
         parts = torch.split(candidates, CANDIDATES_AT_ONCE, dim=1)  # one, unless k is huge
         return reduce(Choice.or_better, (self._best_of(part, features, proto, critic) for part in parts))
 
@@ -244,15 +258,37 @@ class WolpertingerPolicy(BasePolicy):
         has_ids = candidates.dim() == vectors.dim() - 1
         return screened(critic, features, vectors, lambda: self.favourites.among(candidates) if has_ids else None)
 
+    def remember(self, choice: Choice) -> None:
+        """What screening is to know of a choice in training; the policy as such has no memory."""
+        if self.rerank == "screened":
+            self.favourites.add(choice.action)
+
     def tick(self) -> None:
         """The critic has been updated."""
-        if self.search is not None:
-            self.search.tick()
+        for search in (self.search, *self._target_search):
+            if search is not None:
+                search.tick()
 
     def refresh(self) -> None:
-        """Search by the critic as it is now."""
+        """Search by the critics as they are now."""
+        self._target_search.clear()
         if self.search is not None:
             self.search.catch_up(self.critic, now=True)
+
+    def judge(self) -> tuple[Critic, CriticSearch | None]:
+        """The critic that `predict` and `explain` go by, and its search, by what it knows now.
+
+        The target critic is an average of the critics of late: luck that one update believes in does not sway it.
+        """
+        if self.predict_by == "target":
+            if self.search is not None and not self._target_search:
+                self._target_search.append(CriticSearch(self.actions, self.critic_target, None))
+            for search in self._target_search:
+                search.catch_up(self.critic_target, now=True)
+            return self.critic_target, next(iter(self._target_search), None)
+        if self.search is not None:
+            self.search.catch_up(self.critic, now=not self.learning)
+        return self.critic, self.search
 
     @torch.no_grad()
     def action_vectors(self) -> Tensor:
@@ -271,9 +307,11 @@ class WolpertingerPolicy(BasePolicy):
         return self._predict(obs, deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
-        if not self.learning:
-            self.refresh()
-        return self.choose(observation, self.propose(self.actor, observation), self.critic).action
+        return self.choose(observation, self.propose(self.actor, observation), *self.judge()).action
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:  # to another device
+        self._target_search = []
+        return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
 
     def set_training_mode(self, mode: bool) -> None:
         _switch(self.actor, mode)

@@ -96,15 +96,15 @@ def measure(kind: str, seed: int, steps: int = STEPS) -> list[dict[str, Any]]:
     return watcher.looks
 
 
-def falls(runs: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def falls(runs: list[list[dict[str, Any]]], name: str = "share") -> list[dict[str, Any]]:
     """The looks at which a policy stands lowest below the best that it had reached, deepest first."""
     found = []
     for seed, looks in enumerate(runs):
         best = 0.0
         for look in looks:
-            best = max(best, look["share"])
+            best = max(best, look[name])
             if look["steps"] >= SETTLED:
-                found.append({**look, "seed": seed, "fall": best - look["share"]})
+                found.append({**look, "seed": seed, "fall": best - look[name]})
     return sorted(found, key=lambda look: -look["fall"])[:LISTED]
 
 
@@ -123,12 +123,9 @@ def falls_table() -> str:
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for look in falls(found["as it is"]):
-        cells = (
-            f"{look['steps']:,}",
-            f"{look['share']:.1%} (-{100 * look['fall']:.1f})",
-            f"{look['target_share']:.1%}",
-        )
-        cells += (str(look["worst_item"]), str(look["in_states"]), f"{look['accepted']:.1%}", f"{look['price']:.2f}")
+        cells = [f"{look['seed']}, {look['steps']:,}", f"{look['share']:.1%} (-{100 * look['fall']:.1f})"]
+        cells += [f"{look['target_share']:.1%}", str(look["worst_item"]), str(look["in_states"])]
+        cells += [f"{look['accepted']:.1%}", f"{look['price']:.2f}"]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -139,18 +136,18 @@ def summary_table() -> str:
     if found is None:
         return "missing"
     rows = [
-        "| | critic's policy, mean (least) | target's, mean (least) | target's, last (seeds) | believed / true, last |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| | critic's policy, mean | its deepest fall | target's, mean | its deepest fall | target's, last (seeds) "
+        "| believed / true, last |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for kind, label in KINDS.items():
-        looks = [look for run in found[kind] for look in run if look["steps"] >= SETTLED]
-        spans = [
-            f"{np.mean(shares):.1%} ({min(shares):.1%})"
-            for shares in ([look[name] for look in looks] for name in ("share", "target_share"))
-        ]
+        cells = [label]
+        for name in ("share", "target_share"):
+            shares = [look[name] for run in found[kind] for look in run if look["steps"] >= SETTLED]
+            cells += [f"{np.mean(shares):.1%}", f"{100 * falls(found[kind], name)[0]['fall']:.1f}"]
         last = [run[-1] for run in found[kind]]
-        shares = ", ".join(f"{look['target_share']:.1%}" for look in last)
-        cells = [label, *spans, shares, f"{np.mean([look['believed'] / look['true'] for look in last]):.2f}"]
+        cells.append(", ".join(f"{look['target_share']:.1%}" for look in last))
+        cells.append(f"{np.mean([look['believed'] / look['true'] for look in last]):.2f}")
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 

@@ -67,13 +67,12 @@ class Comparison(BaseCallback):
 def compare(agent: Wolpertinger, k: int) -> dict[str, Any]:
     """The share of equal choices, and how much of the chosen actions' advantage over the mean candidate is lost."""
     policy, trained_k = agent.policy, agent.k
-    agent.k, favourites = k, policy.favourites.recent
+    agent.k = k
     equal, lost, advantage = [], [], []
     for obs in agent.replay_buffer.sample(STATES).next_observations.split(AT_ONCE):
         proto, choices = agent.actor_target(obs), {}
         for policy.rerank in ("screened", "exact"):
             choices[policy.rerank] = policy.choose(obs, proto, agent.critic_target)
-            policy.favourites.recent = favourites  # not those of the states that are being judged
         exact, screened = choices["exact"], choices["screened"]
         equal.append((exact.action == screened.action).float())
         lost.append(exact.value - screened.value)

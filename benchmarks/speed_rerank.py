@@ -79,7 +79,7 @@ def make_rerankers(name: str, effort: Effort) -> dict[str, Reranker]:
     for _ in range(REMEMBERED // BATCH):  # as in training, where screening knows the favourites
         later = agents["screened"].replay_buffer.sample(BATCH).next_observations
         policy = agents["screened"].policy
-        policy.choose(later, policy.actor_target(later), policy.critic_target)
+        policy.remember(policy.choose(later, policy.actor_target(later), policy.critic_target))
     obs = agents["exact"].replay_buffer.sample(BATCH).observations
     protos = agents["exact"].actor_target(obs)
     return {label: Reranker(agent, obs, protos) for label, agent in agents.items()}

@@ -171,8 +171,9 @@ def test_outside_of_training_nothing_goes_by_old_keys(use):
     np.testing.assert_array_equal(found, all_values(agent, obs).argmax(dim=1))
 
 
-def test_parameters_of_another_agent_come_with_their_keys():
-    one, other = (tower_agent(k=1, policy_kwargs={"refresh_every": 1_000}) for _ in range(2))
+@pytest.mark.parametrize("predict_by", ["critic", "target"])
+def test_parameters_of_another_agent_come_with_their_keys(predict_by):
+    one, other = (tower_agent(k=1, policy_kwargs={"refresh_every": 1_000, "predict_by": predict_by}) for _ in range(2))
     obs = states().numpy()
     fresh(one).predict(obs)
     other.predict(obs)
@@ -227,6 +228,17 @@ def test_many_keys_are_searched_by_an_index(monkeypatch):
     assert found.min() >= 1_000
     np.testing.assert_array_equal(found, 1_000 + all_values(agent, obs)[:, 1_000:].topk(3, dim=1).indices.numpy())
     assert found_by.seconds > spent
+
+
+def test_the_last_states_are_those_of_several_calls():
+    search = tower_agent(k=1).policy.search
+    parts = [states(n, seed=n) for n in (300, 100, 60, 1)]
+    for part in parts:
+        search.query(part)
+    np.testing.assert_array_equal(search._last_states(module.ASKED), torch.cat(parts)[-module.ASKED :])
+    for _ in range(2 * module.ASKED):
+        search.query(parts[-1])
+    assert len(search._asked) == module.ASKED
 
 
 def test_an_index_over_new_keys_is_judged_by_the_new_critics_queries(monkeypatch):
@@ -380,6 +392,7 @@ def test_an_agent_may_predict_by_its_target_critic(candidates, tmp_path):
     loaded = Wolpertinger.load(tmp_path / "agent.zip")
     np.testing.assert_array_equal(loaded.predict(obs.numpy())[0], agent.predict(obs.numpy())[0])
     agent.policy.to("cpu")  # another device would need other keys
+    assert agent.policy._target_search == []
     assert_best()
 
 

@@ -98,9 +98,8 @@ def test_what_served_before_is_tuned_anew_when_it_falls_short(enough, monkeypatc
     assert tuned == [5]
     assert after._index._states[5].live == enough  # or it is tuned again when more was asked
     assert after._index._states[5].tunings == 2
-    if "IVF64,Flat" in after._index._tuner.built:
-        old, new = (index._tuner.built["IVF64,Flat"].centroids for index in (before, after._index))
-        assert not np.array_equal(old, new)  # those of rows that were elsewhere are of no use
+    old, new = (index._tuner._centroids["IVF64"] for index in (before, after._index))
+    assert not np.array_equal(old, new)  # those of rows that were elsewhere are of no use
     assert shared(after.search(QUERIES, 5), by_product(moved, 5)) >= 0.8
 
 
@@ -117,8 +116,17 @@ def test_rows_are_scanned_where_tuning_does_not_pay_off(monkeypatch):
 @pytest.mark.parametrize(("seen", "pays_off"), [(0, False), (100, False), (500, True)])
 def test_tuning_pays_off_beside_many_scans(seen, pays_off, monkeypatch):
     before, _, _, _ = moved_index(0.02, monkeypatch)
-    before._last_tuning, before._scan_seconds[5], before._states[5].seen = 1.0, 0.01, seen
+    before._building_seconds, before._scan_seconds[5], before._asked = 1.0, 0.01, seen
     assert before._pays_off(5) == pays_off
+
+
+def test_what_pays_off_is_told_by_a_tuning_that_builds():
+    index = InnerProductIndex(VECTORS, 0.9)._index
+    index.tune(QUERIES @ np.eye(6, 7, dtype=np.float32), 5)
+    built = index._building_seconds
+    assert built == index.tuning_seconds > 0
+    index._tune(5, live=True, build=False)
+    assert index._building_seconds == built
 
 
 def test_a_few_queries_judge_nothing(monkeypatch):

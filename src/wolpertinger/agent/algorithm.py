@@ -55,7 +55,7 @@ class Wolpertinger(ActionSetAlgorithm):
         proto-action: "tanh", or "inverted gradients", which does not saturate), activation_fn,
         refresh_every (updates from which on the critic's search goes by what it has learned since; by default more
         for larger sets), predict_by ("critic", or "target": `predict` and `explain` go by the target critic, an average
-        of the critics of late, which lags behind by 1 / tau updates and does not swing), tower_kwargs (width,
+        of those of the last 1 / tau updates or so; the actor is the same), tower_kwargs (width,
         state_memory and action_memory of a two-tower critic, see `TwoTower`), features_extractor_class and the other
         arguments of `WolpertingerPolicy`.
 
@@ -323,7 +323,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.policy.set_training_mode(False)
         obs, batched = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            critic, search = self.policy.judge()
+            critic, search = self.policy.predictor()
             proto, features = self.policy.propose(self.actor, obs), critic.features(obs)
             candidates = self.policy.find(proto, self.policy.query(obs, proto, search), search)
             vectors = self.policy.embed(candidates)

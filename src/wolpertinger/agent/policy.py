@@ -275,20 +275,20 @@ class WolpertingerPolicy(BasePolicy):
         if self.search is not None:
             self.search.catch_up(self.critic, now=True)
 
-    def judge(self) -> tuple[Critic, CriticSearch | None]:
-        """The critic that `predict` and `explain` go by, and its search, by what it knows now.
+    def predictor(self) -> tuple[Critic, CriticSearch | None]:
+        """The critic that `predict` and `explain` go by, and its search: of now, or in `learn` of its last refresh.
 
-        The target critic is an average of the critics of late: luck that one update believes in does not sway it.
+        The target critic is an average of the critics of late: what one update believes in hardly sways it.
         """
+        critic, search = self.critic, self.search
         if self.predict_by == "target":
-            if self.search is not None and not self._target_search:
-                self._target_search.append(CriticSearch(self.actions, self.critic_target, None))
-            for search in self._target_search:
-                search.catch_up(self.critic_target, now=True)
-            return self.critic_target, next(iter(self._target_search), None)
-        if self.search is not None:
-            self.search.catch_up(self.critic, now=not self.learning)
-        return self.critic, self.search
+            if search is not None and not self._target_search:
+                self._target_search.append(CriticSearch(self.actions, self.critic_target, search.refresh_every))
+            critic, search = self.critic_target, next(iter(self._target_search), None)
+        if search is not None:
+            with self.clock("search"):
+                search.catch_up(critic, now=not self.learning)
+        return critic, search
 
     @torch.no_grad()
     def action_vectors(self) -> Tensor:
@@ -307,11 +307,15 @@ class WolpertingerPolicy(BasePolicy):
         return self._predict(obs, deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
-        return self.choose(observation, self.propose(self.actor, observation), *self.judge()).action
+        return self.choose(observation, self.propose(self.actor, observation), *self.predictor()).action
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:  # to another device
         self._target_search = []
         return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._target_search = []
+        return super().load_state_dict(*args, **kwargs)
 
     def set_training_mode(self, mode: bool) -> None:
         _switch(self.actor, mode)

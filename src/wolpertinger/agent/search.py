@@ -47,7 +47,8 @@ class CriticSearch(nn.Module):
         self._members = torch.empty(0)  # the actions, in the order of their keys
         self._version = 0  # of the table whose keys these are
         self._index: InnerProductIndex | None = None
-        self._asked: tuple[Any, int] | None = None  # the last states, and k
+        self._asked: list[Any] = []  # the last states, as they came
+        self._k = 1  # that was asked for last
         self._seconds = 0.0  # without the tuning of the present index, which knows that of those before it
 
     @property
@@ -72,7 +73,7 @@ class CriticSearch(nn.Module):
         """Go by this critic as it is, if it is time to, or `now`."""
         if self.age < (1 if now else self.every):
             return
-        before = None if self._keys is None or self._has_changed else self._best_of_asked()
+        before = None if self._keys is None or self._has_changed or not self._asked else self._best_of_asked()
         self.critic.load_state_dict(critic.state_dict())
         self.age, self._keys = 0, None
         if before is not None:
@@ -80,9 +81,7 @@ class CriticSearch(nn.Module):
             self.agreement = same.flatten(1).all(dim=1).float().mean().item()
 
     def _best_of_asked(self) -> Tensor:
-        assert self._asked is not None
-        obs, k = self._asked
-        return self.best(self._query(_last(obs, COMPARED)), k)[:, :1]  # the same k: an index is tuned for it
+        return self.best(self._query(self._last_states(COMPARED)), self._k)[:, :1]  # an index is tuned for that k
 
     @torch.no_grad()
     def query(self, obs: PyTorchObs) -> Tensor:
@@ -90,8 +89,18 @@ class CriticSearch(nn.Module):
 
         Several critics are searched by their mean: all their queries side by side, and all their keys.
         """
-        self._asked = _last(obs, ASKED), 1 if self._asked is None else self._asked[1]
+        if self._asked and _form(self._asked[-1]) != _form(obs):
+            self._asked = []  # Discrete observations come otherwise from a buffer than from an environment
+        self._asked.append(obs)
+        while len(self._asked) > 1 and sum(map(_count, self._asked[1:])) >= ASKED:
+            del self._asked[0]
         return self._query(obs)
+
+    def _last_states(self, count: int) -> PyTorchObs:
+        """At most so many of the states that were asked about."""
+        if isinstance(self._asked[-1], dict):
+            return {name: torch.cat([part[name] for part in self._asked])[-count:] for name in self._asked[-1]}
+        return torch.cat(self._asked)[-count:]
 
     @torch.no_grad()
     def _query(self, obs: PyTorchObs) -> Tensor:
@@ -103,8 +112,7 @@ class CriticSearch(nn.Module):
         """The k actions of A with the largest products, the largest first (batch, k, ...)."""
         keys = self.keys()
         k = min(k, len(keys))
-        if self._asked is not None:
-            self._asked = self._asked[0], k
+        self._k = k
         if self._index is not None:
             return self._members[torch.from_numpy(self._index.search(query.numpy(force=True), k)).to(query.device)]
         return self._members[largest_products(query, keys, k)]
@@ -135,8 +143,8 @@ class CriticSearch(nn.Module):
     def _index_over(self, keys: Tensor, like: InnerProductIndex | None) -> InnerProductIndex | None:
         if len(keys) < INDEXED:
             return None
-        asked = None if like is None else self._asked
-        expected = None if asked is None else self._query(asked[0]).numpy(force=True)
+        is_next = like is not None and bool(self._asked)
+        expected = self._query(self._last_states(ASKED)).numpy(force=True) if is_next else None
         return InnerProductIndex(keys.numpy(force=True), RECALL, like=like, expected=expected)
 
     @torch.no_grad()
@@ -157,15 +165,21 @@ class CriticSearch(nn.Module):
         self.age, self._keys = int(state), None
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:  # to another device
-        self._keys = self._asked = None
+        self._keys, self._asked = None, []
         return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
-        return {**vars(self), "_keys": None, "_asked": None, "_index": None}
+        return {**vars(self), "_keys": None, "_asked": [], "_index": None}
 
 
-def _last(obs: PyTorchObs, count: int) -> PyTorchObs:
-    return {name: part[-count:] for name, part in obs.items()} if isinstance(obs, dict) else obs[-count:]
+def _form(obs: PyTorchObs) -> Any:
+    """What batches must share to be put together."""
+    return {name: part.shape[1:] for name, part in obs.items()} if isinstance(obs, dict) else obs.shape[1:]
+
+
+def _count(obs: PyTorchObs) -> int:
+    """States of a batch."""
+    return len(next(iter(obs.values())) if isinstance(obs, dict) else obs)
 
 
 def require_listed(actions: ActionSet) -> None:

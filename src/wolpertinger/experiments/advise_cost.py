@@ -71,7 +71,7 @@ def updates_per_step(agent: Wolpertinger, n_envs: int) -> float:
 
 
 def _choice(agent: Wolpertinger, observations: npt.NDArray[Any], n: int) -> Callable[[], Any]:
-    """Choosing in n states; not by the targets, which are as fast, but teach the screening."""
+    """Choosing in n states."""
     rows = np.arange(n) % len(observations)
     obs, _ = agent.policy.obs_to_tensor(observations[rows])
     with torch.no_grad():

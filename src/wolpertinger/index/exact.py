@@ -73,13 +73,13 @@ class ExactIndex:
         memory = torch.empty(len(queries) * width)
         blocks = list(self._store.blocks(width))
         is_small = len(blocks) == 1 and 8 * self.dim * k <= CHUNK_BYTES and np.isfinite(margin).all()
-        if is_small and (len(queries) == 1 or k >= MANY):
-            found = search_rows(self._store, queries, self._approximate(centred, blocks[0], memory), k, margin)
-            if found is not None:
-                return found
+        in_turn = is_small and (len(queries) == 1 or k >= MANY)
         shortlist = Shortlist(self._store, queries, k, margin, width)
         for block in blocks:
-            shortlist.take(self._approximate(centred, block, memory), block.start)
+            approximate = self._approximate(centred, block, memory)
+            if in_turn and (found := search_rows(self._store, queries, approximate, k, margin)) is not None:
+                return found
+            shortlist.take(approximate, block.start)
         rows, ids, _ = shortlist.pairs()
         return decide(self._store, queries, rows, ids, k)
 

@@ -31,7 +31,7 @@ VERIFIED = 128  # queries that are checked when rows have moved
 # Of the time since the first search, that tuning may have taken when it begins anew. Without a limit, an actor that
 # moved on and on among a million plans had them tuned every few seconds: 97 % of its training was lookup.
 TUNING_SHARE = 0.1
-ANEW_SHARE = 0.03  # the same, when rows have moved and what served still does: something else may be faster by now
+ANEW_SHARE = 0.03  # the same, when rows have moved, whether or not what served still does: something else may be faster
 PAYS_OFF = 0.25  # of the time of scans, that tuning may take when rows have moved and what served fails
 DOUBT = 3.0  # standard errors below the promise that count: it is judged again after every check
 
@@ -125,7 +125,7 @@ class PromisedIndex:
         self._rng = np.random.default_rng(0)
         self._lock = threading.RLock()
         self._began = math.inf  # when the first search did
-        self._last_tuning = 0.0  # seconds
+        self._building_seconds = 0.0  # of the last tuning that built something
         self._scan_seconds: dict[int, float] = {}  # of an exact scan for a query, by k, when it was last tuned
         self.tuning_seconds = 0.0
         """Spent on tuning, in all."""
@@ -203,7 +203,7 @@ class PromisedIndex:
         """
         self._remember(check_queries(queries, self.dim))
         self._began, self.tuning_seconds = other._began, other.tuning_seconds
-        self._last_tuning, self._scan_seconds = other._last_tuning, dict(other._scan_seconds)
+        self._building_seconds, self._scan_seconds = other._building_seconds, dict(other._scan_seconds)
         recipes = {state.recipe for state in other._states.values()} - {"exact"}
         if self.recipe is not None or (not recipes and self._may_tune()):
             return  # nothing served: something may by now
@@ -220,6 +220,9 @@ class PromisedIndex:
                     self._tuner.start_over()
                     self._tune(k, live=self._asked >= count_queries(k))
                 else:
+                    logger.warning(
+                        "lookup: %s fails at k=%d since the rows have moved; they are scanned", state.recipe, k
+                    )
                     fresh: deque[float] = deque(maxlen=WINDOW)
                     self._states[k] = replace(state, index=self._tuner.exact, recipe="exact", window=fresh)
 
@@ -234,8 +237,8 @@ class PromisedIndex:
         return self._falls_short(state)
 
     def _pays_off(self, k: int) -> bool:
-        """Whether to tune for k again takes little beside scans for as many queries as since the last time."""
-        return self._last_tuning <= PAYS_OFF * self._states[k].seen * self._scan_seconds.get(k, 0.0)
+        """Whether to build and tune for k again takes little beside scans for as many queries as were asked of this."""
+        return self._building_seconds <= PAYS_OFF * self._asked * self._scan_seconds.get(k, 0.0)
 
     def health(self) -> list[Health]:
         """One for each k that was searched for."""
@@ -301,8 +304,10 @@ class PromisedIndex:
     def _timed(self, queries: npt.ArrayLike, **settings: Any) -> Tuning:
         start = time.perf_counter()
         tuning = self._tuner.tune(queries, recall=self.promise, **settings)
-        self._last_tuning = time.perf_counter() - start
-        self.tuning_seconds += self._last_tuning
+        seconds = time.perf_counter() - start
+        self.tuning_seconds += seconds
+        if settings.get("build", True):
+            self._building_seconds = seconds
         return tuning
 
     def _use(self, k: int, tuning: Tuning, *, live: bool) -> None:

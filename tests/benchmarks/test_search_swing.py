@@ -32,7 +32,7 @@ def test_tables_read_missing_or_what_is_there(tmp_path, monkeypatch):
     (tmp_path / "search_swing.json").write_text(json.dumps({"kinds": {"as it is": RUNS, "target": RUNS}}))
     assert "| 0, 400,000 | 60.0% (-20.0) | 90.0% | 7 | 5 | 1.0% | 3.50 |" in search_swing.falls_table()
     mean = np.mean([0.8, 0.6, 0.75, 0.85, 0.95])
-    expected = f"| acting by the critic | {mean:.1%} | 20.0 | 90.0% | 0.0 | 90.0%, 90.0% | 0.50 |"
+    expected = f"| acting by the critic | {mean:.1%} | 20.0 | 75.0%, 95.0% | 90.0% | 0.0 | 90.0%, 90.0% |"
     assert expected in search_swing.summary_table()
 
 

@@ -173,10 +173,12 @@ def test_what_served_before_goes_on_where_no_query_is_known(monkeypatch):
     assert after._index._states[5].index.effort == before._states[5].index.effort
 
 
-def test_where_codes_served_whole_vectors_are_tried_too():
+def test_where_what_served_fails_codes_and_whole_vectors_are_tried():
     many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
     before, after = (InnerProductIndex(many, 0.9)._index._tuner for _ in range(2))
-    after.follow(before, ["IVF64,PQ7x4fs"])
+    after.follow(before, ["IVF32,PQ7x4fs"])
+    assert after._candidates(5) == ["IVF32,PQ7x4fs"]
+    after.start_over()
     assert after._candidates(5) == ["IVF64,PQ7x4fs", "IVF64,Flat"]
 
 

@@ -19,11 +19,13 @@ from wolpertinger.agent.networks import Critic
 from wolpertinger.index import InnerProductIndex, largest_products
 
 MOST = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
-PER_UPDATE = 400  # actions whose keys are worked out per update, on average, unless the user says how often
+# Actions whose keys are worked out per update, on average, unless the user says how often: without and with an index,
+# which has to be built anew as well, and at times tuned.
+PER_UPDATE, PER_UPDATE_INDEXED = 400, 200
 INDEXED = 200_000  # actions from which on an index takes the place of a product with all keys
 RECALL = 0.95  # of that index
 CHUNK = 2**14  # actions whose keys are worked out together
-ASKED = 256  # states, the last ones: by those an index over new keys is judged, ...
+ASKED = 512  # states, the last ones: by those an index over new keys is judged, ...
 COMPARED = 64  # ... and on so many of them the search is compared before and after a refresh
 
 
@@ -54,7 +56,8 @@ class CriticSearch(nn.Module):
     @property
     def every(self) -> int:
         """Updates from one refresh to the next."""
-        return max(1, self.actions.n // PER_UPDATE) if self.refresh_every is None else self.refresh_every
+        per_update = PER_UPDATE if self.actions.n < INDEXED else PER_UPDATE_INDEXED
+        return max(1, self.actions.n // per_update) if self.refresh_every is None else self.refresh_every
 
     @property
     def seconds(self) -> float:

@@ -104,20 +104,20 @@ class Tuner:
         self._built[index.recipe] = Built(index, 0.0, index.nbytes / self.store.size)
 
     def follow(self, other: "Tuner", recipes: Iterable[str]) -> None:
-        """Try only what served another one, codes and whole vectors beside the exact scan; with the centroids it found.
+        """Try only what served another one beside the exact scan, with the centroids that it found."""
+        self._recipes = list(recipes)
+        self._centroids = dict(other._centroids)
+
+    def start_over(self) -> None:
+        """Forget all that was built or served: it is of rows that have moved too far. Try codes and whole vectors.
 
         Rows may move so that codes hardly tell them apart: those of a million keys of a critic that had learned nothing
         yet found 40 % of the best, whatever the effort, where lists of whole vectors kept 95 % in half a scan's time.
         """
-        known = self._candidates(1)
-        usual = [*known[:1], *(recipe for recipe in known if recipe.endswith(",Flat"))]
-        self._recipes = list(dict.fromkeys([*recipes, *usual]))
-        self._centroids = dict(other._centroids)
-
-    def start_over(self) -> None:
-        """Forget all that was built, and the centroids: they are of rows that have moved too far."""
         self._built.clear()
         self._centroids.clear()
+        likely = recipes_for(self.store.n, self.store.dim, 1)
+        self._recipes = [*likely[:1], *(recipe for recipe in likely if recipe.endswith(",Flat"))]
 
     def keep(self, recipes: Iterable[str]) -> None:
         """Forget what was built by other recipes: they take memory."""

@@ -20,7 +20,7 @@ class ObviousPolicy(WolpertingerPolicy):
     """`WolpertingerPolicy` with that re-ranking."""
 
     @torch.no_grad()
-    def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic) -> Choice:
+    def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic, search: object = None) -> Choice:
         with self.clock("lookup"):
             candidates = self.nearest(proto)
             vectors = self.embed(candidates)

@@ -232,7 +232,7 @@ def test_many_keys_are_searched_by_an_index(monkeypatch):
 
 def test_the_last_states_are_those_of_several_calls():
     search = tower_agent(k=1).policy.search
-    parts = [states(n, seed=n) for n in (600, 300, 60, 1)]
+    parts = [states(n, seed=n) for n in (400, 300, 60, 1)]
     for part in parts:
         search.query(part)
     np.testing.assert_array_equal(search._last_states(module.ASKED), torch.cat(parts)[-module.ASKED :])

@@ -93,7 +93,7 @@ def test_vectors_that_moved_are_searched_by_what_served_before(monkeypatch):
 def test_what_served_before_is_tuned_anew_when_it_falls_short(enough, monkeypatch):
     monkeypatch.setattr(PromisedIndex, "_falls_short", lambda self, state: True)
     monkeypatch.setattr(promise_module, "PAYS_OFF", np.inf)
-    monkeypatch.setattr(promise_module, "count_queries", lambda k: len(QUERIES) + (not enough))
+    monkeypatch.setattr(promise_module, "count_queries", lambda k: 4 * (len(QUERIES) + (not enough)))
     before, after, moved, tuned = moved_index(0.02, monkeypatch)
     assert tuned == [5]
     assert after._index._states[5].live == enough  # or it is tuned again when more was asked

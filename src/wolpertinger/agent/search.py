@@ -25,7 +25,7 @@ PER_UPDATE, PER_UPDATE_INDEXED = 400, 200
 INDEXED = 200_000  # actions from which on an index takes the place of a product with all keys
 RECALL = 0.95  # of that index
 CHUNK = 2**14  # actions whose keys are worked out together
-ASKED = 512  # states, the last ones: by those an index over new keys is judged, ...
+ASKED = 320  # states, the last ones: by those an index over new keys is judged, ...
 COMPARED = 64  # ... and on so many of them the search is compared before and after a refresh
 
 

@@ -33,6 +33,7 @@ VERIFIED = 128  # queries that are checked when rows have moved
 TUNING_SHARE = 0.1
 ANEW_SHARE = 0.03  # the same, when rows have moved, whether or not what served still does: something else may be faster
 PAYS_OFF = 0.25  # of the time of scans, that tuning may take when rows have moved and what served fails
+ENOUGH = 0.25  # of the queries that one tunes on by choice: with so many, what is asked later changes little
 DOUBT = 3.0  # standard errors below the promise that count: it is judged again after every check
 
 logger = logging.getLogger("wolpertinger")
@@ -218,7 +219,7 @@ class PromisedIndex:
             if self._is_short_now(k):
                 if other._pays_off(k):
                     self._tuner.start_over()
-                    self._tune(k, live=self._asked >= count_queries(k))
+                    self._tune(k, live=self._asked >= ENOUGH * count_queries(k))
                 else:
                     logger.warning(
                         "lookup: %s fails at k=%d since the rows have moved; they are scanned", state.recipe, k

@@ -22,6 +22,7 @@ BUILD_SECONDS = 60.0
 BATCH = 64  # queries in a lookup: what an update of the critic asks for
 MOST_QUERIES = 1_000  # to tune on: for k = 1 and a recall of 0.99 the standard error is then 0.3 points ...
 LEAST_QUERIES = 32  # ... and for large k few do, as each asks for many neighbours
+NEIGHBOURS = 32_000  # exact ones to tune on, in all
 EXACT_BELOW = 1_000  # vectors: nothing beats a scan of so few
 UNBUILT = "not built, and only what is built was asked for"
 
@@ -174,7 +175,7 @@ def recipes_for(n: int, dim: int, k: int) -> list[str]:
 
 def count_queries(k: int) -> int:
     """How many queries it takes to tune for k neighbours."""
-    return max(LEAST_QUERIES, math.ceil(MOST_QUERIES / math.sqrt(k)))
+    return max(LEAST_QUERIES, min(MOST_QUERIES, NEIGHBOURS // k))
 
 
 def _sample(points: Vectors, k: int) -> Vectors:

@@ -112,8 +112,8 @@ class Tuner:
     def start_over(self) -> None:
         """Forget all that was built or served: it is of rows that have moved too far. Try codes and whole vectors.
 
-        Rows may move so that codes hardly tell them apart: those of a million keys of a critic that had learned nothing
-        yet found 40 % of the best, whatever the effort, where lists of whole vectors kept 95 % in half a scan's time.
+        Rows may move so that codes hardly tell them apart: those of a million keys of a critic that had learned the
+        wrong thing found 40 % of the best, whatever the effort, lists of whole vectors 95 % in half a scan's time.
         """
         self._built.clear()
         self._centroids.clear()

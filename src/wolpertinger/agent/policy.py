@@ -143,7 +143,8 @@ class WolpertingerPolicy(BasePolicy):
         if predict_by not in PREDICTORS:
             raise ValueError(f"predict_by={predict_by!r}: give one of {', '.join(map(repr, PREDICTORS))}")
         self.predict_by = predict_by
-        self._target_search: list[CriticSearch] = []  # one, once somebody asks; it is not saved
+        # One, once somebody asks; in a list, as torch would save it with the policy otherwise.
+        self._target_search: list[CriticSearch] = []
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
             target.set_training_mode(False)

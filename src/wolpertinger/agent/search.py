@@ -49,7 +49,7 @@ class CriticSearch(nn.Module):
         self._members = torch.empty(0)  # the actions, in the order of their keys
         self._version = 0  # of the table whose keys these are
         self._index: InnerProductIndex | None = None
-        self._asked: list[Any] = []  # the last states, as they came
+        self._asked: list[tuple[int, Any]] = []  # the last batches of states, and how many each has
         self._k = 1  # that was asked for last
         self._seconds = 0.0  # without the tuning of the present index, which knows that of those before it
 
@@ -92,18 +92,21 @@ class CriticSearch(nn.Module):
 
         Several critics are searched by their mean: all their queries side by side, and all their keys.
         """
-        if self._asked and _form(self._asked[-1]) != _form(obs):
-            self._asked = []  # Discrete observations come otherwise from a buffer than from an environment
-        self._asked.append(obs)
-        while len(self._asked) > 1 and sum(map(_count, self._asked[1:])) >= ASKED:
-            del self._asked[0]
+        before = self._asked
+        if before and _form(before[-1][1]) != _form(obs):
+            before = []  # Discrete observations come otherwise from a buffer than from an environment
+        asked = [*before, (_count(obs), obs)]
+        while sum(count for count, _ in asked[1:]) >= ASKED:
+            del asked[0]
+        self._asked = asked  # in one step: other threads may predict
         return self._query(obs)
 
     def _last_states(self, count: int) -> PyTorchObs:
         """At most so many of the states that were asked about."""
-        if isinstance(self._asked[-1], dict):
-            return {name: torch.cat([part[name] for part in self._asked])[-count:] for name in self._asked[-1]}
-        return torch.cat(self._asked)[-count:]
+        parts = [part for _, part in self._asked]
+        if isinstance(parts[-1], dict):
+            return {name: torch.cat([part[name] for part in parts])[-count:] for name in parts[-1]}
+        return torch.cat(parts)[-count:]
 
     @torch.no_grad()
     def _query(self, obs: PyTorchObs) -> Tensor:

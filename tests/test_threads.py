@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wolpertinger import threads
 from wolpertinger.index import ExactIndex, FaissIndex
-from wolpertinger.threads import count_threads, divide, set_threads
+from wolpertinger.threads import count_threads, divide, set_threads, share
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +22,18 @@ def restore_threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def of_our_own(monkeypatch):
+    """Threads as they are where torch's own cannot be had."""
+    monkeypatch.setattr(threads, "_torchs_threads", lambda: None)
+
+
+@pytest.fixture(params=["torch's", "of our own"])
+def both_kinds(request):
+    if request.param == "of our own":
+        request.getfixturevalue("of_our_own")
 
 
 @given(n=st.integers(0, 60), least=st.integers(0, 20), count=st.integers(1, 5))
@@ -35,7 +47,7 @@ def test_slices_cover_every_row_once_in_order(n, least, count):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_as_many_threads_as_torch_has_and_the_caller_is_one(count):
+def test_as_many_threads_as_torch_has_and_the_caller_is_one(count, both_kinds):
     set_threads(count)
     assert count_threads() == torch.get_num_threads() == count
     barrier = threading.Barrier(count, timeout=20)
@@ -46,11 +58,11 @@ def test_as_many_threads_as_torch_has_and_the_caller_is_one(count):
 
     found = divide(work, 100, least=1)
     assert len(set(found)) == count
-    assert found[0] == threading.get_ident()
+    assert threading.get_ident() in found
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
-def test_an_error_in_any_part_surfaces(bad):
+def test_an_error_in_any_part_surfaces(bad, both_kinds):
     set_threads(3)
 
     def work(rows):
@@ -62,7 +74,7 @@ def test_an_error_in_any_part_surfaces(bad):
     assert divide(lambda rows: rows.stop, 30, least=1) == [10, 20, 30]  # the threads are still there
 
 
-def test_work_that_divides_its_own_work_does_not_wait_for_itself():
+def test_work_that_divides_its_own_work_does_not_wait_for_itself(both_kinds):
     """A lookup that came back short is left to a scan, which divides its queries too: that was for ever."""
     set_threads(2)
     done = []
@@ -76,7 +88,7 @@ def test_work_that_divides_its_own_work_does_not_wait_for_itself():
     assert done == [[5, 5]]
 
 
-def test_two_callers_at_a_time_get_their_own_results():
+def test_two_callers_at_a_time_get_their_own_results(both_kinds):
     set_threads(2)
     results = {}
 
@@ -89,6 +101,79 @@ def test_two_callers_at_a_time_get_their_own_results():
     for caller in callers:
         caller.join(timeout=20)
     assert results == {offset: [[offset, offset + 5]] * 50 for offset in (0, 100, 200)}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("n", [0, 1, 2, 50])
+def test_every_piece_is_done_once(n, count, both_kinds):
+    set_threads(count)
+    done = []
+    share(done.append, (str(piece) for piece in range(n)))
+    assert sorted(done, key=int) == [str(piece) for piece in range(n)]
+
+
+def test_a_thread_that_is_slow_does_fewer_pieces():
+    set_threads(2)
+    here, others = threading.Event(), []
+
+    def work(piece):
+        if threading.get_ident() == caller:
+            assert here.wait(timeout=20)  # until the other thread has done all the rest
+        else:
+            others.append(piece)
+            if len(others) == 19:
+                here.set()
+
+    caller = threading.get_ident()
+    share(work, range(20))
+    assert len(others) >= 19
+
+
+def test_after_an_error_no_further_piece_is_begun(both_kinds):
+    set_threads(2)
+    done = []
+
+    def work(piece):
+        done.append(piece)
+        raise KeyError("the first one")
+
+    with pytest.raises(KeyError, match="the first one"):
+        share(work, range(1_000))
+    assert len(done) <= 2
+
+
+def test_shared_work_is_not_divided_again_and_has_no_gradients():
+    set_threads(3)
+    seen = []
+    weight = torch.ones(3, 3, requires_grad=True)
+
+    def work(_):
+        seen.append((count_threads(), (weight @ weight).requires_grad))
+
+    share(work, range(12))
+    assert set(seen) == {(1, False)}
+    assert count_threads() == torch.get_num_threads() == 3
+    assert (weight @ weight).requires_grad
+
+
+def test_torchs_own_threads_are_found():
+    """Or every machine would quietly use the slower ones; only torch for another system than Linux is let off."""
+    assert threads._torchs_threads() is not None or sys.platform != "linux"
+
+
+def test_an_interrupt_reaches_the_caller(both_kinds):
+    set_threads(2)
+
+    def work(piece):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+
+    def share_often():
+        for _ in range(100):  # the other thread may be faster
+            share(work, range(50))
+
+    with pytest.raises(KeyboardInterrupt):
+        share_often()
 
 
 FORK = """
@@ -145,7 +230,7 @@ def test_short_lookups_in_a_thread_end_in_a_scan(monkeypatch):
     np.testing.assert_array_equal(found, [ExactIndex(vectors).search(queries, 5)])
 
 
-def test_pools_are_kept():
+def test_pools_are_kept(of_our_own):
     set_threads(2)
     divide(lambda rows: None, 10, least=1)
     pool = threads._pools[1]

@@ -7,7 +7,7 @@ from torch import nn
 from wolpertinger.agent import eight_bit
 from wolpertinger.agent.eight_bit import EightBitLinear, can_use, in_eight_bits
 from wolpertinger.agent.layers import hidden_layers, last_layer
-from wolpertinger.agent.rerank import Packed, through
+from wolpertinger.agent.rerank import through
 
 needs_instructions = pytest.mark.skipif(not eight_bit.is_fast(), reason="this machine has no 8-bit products")
 
@@ -25,10 +25,6 @@ def network(activation_fn=nn.ReLU, layer_norm=False, net_arch=(40, 24)):
     torch.manual_seed(0)
     widths = [32, *net_arch]
     return nn.Sequential(*hidden_layers(32, widths[1:], activation_fn, layer_norm), last_layer(widths[-1], 1))
-
-
-def packed(layer):
-    return Packed(layer, layer.in_features, layer.out_features)
 
 
 def inputs(*shape):
@@ -52,9 +48,7 @@ def test_layers_in_eight_bits_do_about_what_the_layers_do(activation_fn, layer_n
 @torch.no_grad()
 def test_rounding_rectifies():
     layer, x = nn.Linear(32, 5), inputs(100)
-    torch.testing.assert_close(
-        EightBitLinear(packed(layer), rectify=True)(x.clone()), layer(x.relu()), rtol=0, atol=0.05
-    )
+    torch.testing.assert_close(EightBitLinear(layer, rectify=True)(x.clone()), layer(x.relu()), rtol=0, atol=0.05)
     assert (layer(x) - layer(x.relu())).abs().max() > 0.5  # which is not what it would be otherwise
 
 
@@ -63,7 +57,7 @@ def test_rounding_rectifies():
 @torch.no_grad()
 def test_activations_that_are_all_on_one_side_of_0(shift):
     layer, x = nn.Linear(32, 5), inputs(100) + shift
-    torch.testing.assert_close(EightBitLinear(packed(layer))(x.clone()), layer(x), rtol=0, atol=0.1)
+    torch.testing.assert_close(EightBitLinear(layer)(x.clone()), layer(x), rtol=0, atol=0.1)
 
 
 @needs_instructions
@@ -71,7 +65,7 @@ def test_activations_that_are_all_on_one_side_of_0(shift):
 @torch.no_grad()
 def test_units_that_are_all_off(value):
     layer, x = nn.Linear(32, 5), torch.full((3, 32), value)
-    torch.testing.assert_close(EightBitLinear(packed(layer), rectify=True)(x), layer.bias.expand(3, -1))
+    torch.testing.assert_close(EightBitLinear(layer, rectify=True)(x), layer.bias.expand(3, -1))
 
 
 @needs_instructions
@@ -80,7 +74,7 @@ def test_units_that_are_all_off(value):
 def test_what_is_no_number_stays_none(value):
     layer, x = nn.Linear(32, 5), inputs(3)
     x[1, 4] = value
-    assert not EightBitLinear(packed(layer))(x)[1].isfinite().any()
+    assert not EightBitLinear(layer)(x)[1].isfinite().any()
 
 
 @needs_instructions
@@ -88,7 +82,7 @@ def test_what_is_no_number_stays_none(value):
 def test_weights_of_0():
     layer, x = nn.Linear(32, 5), inputs(3)
     nn.init.zeros_(layer.weight)
-    torch.testing.assert_close(EightBitLinear(packed(layer))(x), layer.bias.expand(3, -1))
+    torch.testing.assert_close(EightBitLinear(layer)(x), layer.bias.expand(3, -1))
 
 
 def test_layers_without_a_wide_product_gain_nothing():
@@ -121,7 +115,7 @@ def test_a_look_at_the_machine_draws_no_random_numbers(another_machine):
 @needs_instructions
 @pytest.mark.parametrize("outcome", ["zeros", "other rows", "error"])
 def test_products_that_come_out_wrong_are_not_used(outcome, another_machine):
-    product = eight_bit._product
+    product = eight_bit.Weights.product
 
     def wrong(*args):
         if outcome == "error":
@@ -129,7 +123,7 @@ def test_products_that_come_out_wrong_are_not_used(outcome, another_machine):
         found = product(*args)
         return found * 0 if outcome == "zeros" else found.flip(1)
 
-    another_machine.setattr(eight_bit, "_product", wrong)
+    another_machine.setattr(eight_bit.Weights, "product", wrong)
     assert not eight_bit.is_fast()
 
 
@@ -138,4 +132,4 @@ def test_products_that_come_out_wrong_are_not_used(outcome, another_machine):
 @torch.no_grad()
 def test_activations_that_are_all_but_0(size):
     layer, x = nn.Linear(32, 5), inputs(3) * size
-    torch.testing.assert_close(EightBitLinear(packed(layer))(x), layer.bias.expand(3, -1))
+    torch.testing.assert_close(EightBitLinear(layer)(x), layer.bias.expand(3, -1))

@@ -6,7 +6,8 @@ import torch
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import rerank
-from wolpertinger.agent.rerank import Values, exact, rank
+from wolpertinger.agent.rerank import Values, exact, networks_in, rank
+from wolpertinger.threads import using_threads
 
 from .envs import CRITICS, TargetEnv, scramble_all, small_agent
 
@@ -27,6 +28,12 @@ def layout(request, monkeypatch):
     if request.param == "laid out for many":
         for name in ("PACKED", "MANY_EACH", "MANY"):
             monkeypatch.setattr(rerank, name, 2)
+
+
+@pytest.fixture(params=[1, 3], autouse=True)
+def threads(request):
+    with using_threads(request.param):
+        yield
 
 
 @pytest.fixture
@@ -58,8 +65,8 @@ def test_actions_that_states_share_are_valued_as_if_each_state_had_its_own(criti
 def test_pairs_of_states_and_actions_in_any_order(critic, obs, monkeypatch, block):
     monkeypatch.setattr(rerank, "BLOCK", block)
     states, places = torch.tensor([3, 0, 3, 4, 1, 1]), torch.tensor([2, 22, 2, 0, 9, 8])
-    vectors = torch.as_tensor(VECTORS)
-    found = Values(critic, critic.features(obs))(vectors[states, places].unsqueeze(1), states).squeeze(1)
+    vectors, features = torch.as_tensor(VECTORS), critic.features(obs)
+    found = Values(networks_in(critic, features), features)(vectors[states, places].unsqueeze(1), states).squeeze(1)
     expected = critic(obs, vectors).amin(dim=0)[states, places]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 

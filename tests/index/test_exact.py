@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from wolpertinger.index import ExactIndex, Store, exact, shortlist
+from wolpertinger.threads import using_threads
 
 
 def brute_force(vectors, queries, k):
@@ -75,6 +76,7 @@ def test_a_sample_that_misleads_loses_nothing(sampled, k, monkeypatch):
     vectors[:: shortlist.SAMPLED] *= factor
     queries = (rng.normal(size=(6, 3)) / 10).astype(np.float32)
     guessed = []
+    monkeypatch.setattr(exact, "search_rows", lambda *args: None)  # as in tables of several blocks
     guess = shortlist.Shortlist._take_by_guess
     monkeypatch.setattr(
         shortlist.Shortlist, "_take_by_guess", lambda *args: guessed.append(guess(*args)) or guessed[-1]
@@ -86,8 +88,7 @@ def test_a_sample_that_misleads_loses_nothing(sampled, k, monkeypatch):
 @pytest.mark.parametrize("sampled", ["like the others", "nearest", "farthest"])
 @pytest.mark.parametrize("k", [1, 30])
 @pytest.mark.parametrize("ties", [False, True])
-def test_queries_in_turn_find_the_same(sampled, k, ties, monkeypatch):
-    monkeypatch.setattr(exact, "MANY", 1)
+def test_guesses_right_or_wrong_find_the_same(sampled, k, ties, monkeypatch):
     rng = np.random.default_rng(0)
     store = Store(rng.normal(size=(4_000, 3)).astype(np.float32))
     vectors = store.vectors()
@@ -105,13 +106,17 @@ def test_queries_in_turn_find_the_same(sampled, k, ties, monkeypatch):
     assert (found[0] is not None) or sampled != "like the others"
 
 
-def test_many_neighbours_are_found_in_turn(monkeypatch):
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("batch", [1, 6, 70])
+def test_a_table_of_one_block_needs_no_list_of_pairs(batch, count, monkeypatch):
     monkeypatch.setattr(exact, "decide", None)  # of the other way
     rng = np.random.default_rng(0)
-    vectors, queries = (rng.normal(size=(n, 3)).astype(np.float32) for n in (5_000, 6))
-    np.testing.assert_array_equal(
-        ExactIndex(vectors).search(queries, exact.MANY), brute_force(vectors, queries, exact.MANY)
-    )
+    vectors, queries = (rng.normal(size=(n, 3)).astype(np.float32) for n in (5_000, batch))
+    distances = np.square(vectors[None].astype(np.float64) - queries[:, None]).sum(axis=2)  # no two are nearly equal
+    for k in (1, 20, 400):
+        with using_threads(count):
+            found = ExactIndex(vectors).search(queries, k)
+        np.testing.assert_array_equal(found, distances.argsort(axis=1)[:, :k])
 
 
 def test_a_lower_precision_of_products_in_torch_changes_nothing():
@@ -142,10 +147,10 @@ def test_the_table_is_not_copied(tmp_path):
 
 
 @pytest.mark.parametrize("block_bytes", [exact.BLOCK_BYTES, 4 * 37])
-@pytest.mark.parametrize("many", [exact.MANY, 1])
-def test_rows_that_come_and_go_leave_it_exact(block_bytes, many, monkeypatch):
+@pytest.mark.parametrize("few", [exact.FEW_QUERIES, 2])
+def test_rows_that_come_and_go_leave_it_exact(block_bytes, few, monkeypatch):
     monkeypatch.setattr(exact, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(exact, "MANY", many)
+    monkeypatch.setattr(exact, "FEW_QUERIES", few)
     rng = np.random.default_rng(0)
     store = Store(rng.integers(-2, 3, size=(60, 3)).astype(np.float32))
     index = ExactIndex(store)

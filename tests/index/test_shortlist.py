@@ -88,3 +88,23 @@ def test_a_guess_below_the_k_th_smallest_is_dropped_even_if_its_margin_keeps_eno
     shortlist.take(approximate[None].astype(np.float32), 0)
     assert others[9] in shortlist.pairs()[1]
     assert search_rows(store, np.zeros((1, 1)), approximate[None].astype(np.float32), k, np.array([2 * error])) is None
+
+
+@pytest.mark.parametrize("k", [1, 30, 300])
+@pytest.mark.parametrize("distinct", [4_000, 399])
+@pytest.mark.parametrize("error", [0.0, 1e-6, 1e-5, 1e-4])
+def test_approximations_decide_only_where_they_are_sure(error, distinct, k):
+    """However they err, up to their bound, what is found is in the order of the distances, then of the ids."""
+    rng = np.random.default_rng(0)
+    store = Store(rng.normal(size=(distinct, 1)).astype(np.float32)[np.arange(4_000) % distinct])
+    queries = rng.normal(size=(5, 1)).astype(np.float32)
+    distances = np.square(store.vectors()[:, 0].astype(np.float64) - queries)
+    wrong = distances + error * rng.choice([-1, 1], size=distances.shape)
+    margin = np.full(len(queries), 2 * error + 1e-6)
+    found = search_rows(store, queries.astype(np.float64), wrong.astype(np.float32), k, margin)
+    np.testing.assert_array_equal(found, brute_force(store.vectors(), queries, k))
+
+
+def test_more_rows_than_pay_are_left_to_others():
+    store, approximate = Store(np.ones((800, 1), np.float32)), np.zeros((1, 800), np.float32)
+    assert search_rows(store, np.ones((1, 1)), approximate, 20, np.array([1e-6])) is None

@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -16,16 +16,16 @@ from torch import Tensor, nn
 
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
 from wolpertinger.agent.towers import TwoTower
-from wolpertinger.threads import count_threads
+from wolpertinger.threads import count_threads, share
 
 # Candidates in a block, for each thread that works on it. Of 64 x 656 with 400-300 units on two threads, blocks of 512,
 # 1,024, 2,048 and 4,096 for both ran at 0.60, 0.71, 0.79 and 0.67 of the rate of a product of two large matrices, one
 # block of all 41,984 at 0.30.
-BLOCK = 1024
+BLOCK = 1536
+SMALLEST = 256
 MANY = 512  # actions that all states share, from which on a state's turn of its own costs less than a repeated part
 MANY_EACH = 128  # candidates per state from which on a product for each state costs less than one for all
 PACKED = 2048  # candidates of all states from which on it pays to lay out the weights for them
-MULTIPLE = 16  # of outputs: 300 of them come at 0.92 of the rate of a large product, 304 at 1.04
 FEW = 16  # candidates per state up to which slopes of the state's own cost more than they save
 
 
@@ -73,38 +73,54 @@ def rank(critic: Critic, features: Tensor, vectors: Tensor, layers: Layers | Non
     k). With `layers`, by what those make of the critics' own.
     """
     is_worth_it = len(features) * vectors.shape[-2] >= PACKED
-    values = Values(critic, features, layers or (pack if is_worth_it else list))
+    values = Values(networks_in(critic, features, layers or (pack if is_worth_it else list)), features)
     if vectors.dim() == 2 and (critic.towers or len(vectors) >= MANY):
         return values.of_shared(vectors)
     return values(vectors.expand(len(features), *vectors.shape[-2:]))
 
 
-class Values:
-    """The least of the critics' values in a batch of states, of any actions."""
+def networks_in(critic: Critic, features: Tensor, layers: Layers = list) -> list[Any]:
+    """The critics in a batch of states."""
+    return [
+        _Towers(network, critic.scale, features)
+        if isinstance(network, TwoTower)
+        else _Network(network, critic.scale, features, layers(network.rest))
+        for network in critic.networks
+    ]
 
-    def __init__(self, critic: Critic, features: Tensor, layers: Layers = list) -> None:
-        self._n = len(features)
-        self._networks = [
-            _Towers(network, critic.scale, features)
-            if isinstance(network, TwoTower)
-            else _Network(network, critic.scale, features, layers(network.rest))
-            for network in critic.networks
-        ]
+
+class Values:
+    """The least of the values of some networks in a batch of states, of any actions."""
+
+    def __init__(self, networks: list[Any], features: Tensor, block: int | None = None) -> None:
+        self._networks, self._features, self._most = networks, features, block or BLOCK
 
     def __call__(self, vectors: Tensor, states: Tensor | None = None) -> Tensor:
         """Values (n, m) of m actions (n, m, dim) in each state, or in each of `states` (n,), by number."""
-        found = vectors.new_empty(vectors.shape[:2])
-        for rows, columns in blocks(found, BLOCK * count_threads()):
+        found = self._features.new_empty(vectors.shape[:2])
+
+        def work(block: tuple[slice, slice]) -> None:
+            rows, columns = block
             chosen = rows if states is None else states[rows]
             found[rows, columns] = _least([each(chosen, vectors[rows, columns]) for each in self._networks])
+
+        share(work, blocks(found, self._block(found.numel())))
         return found
 
     def of_shared(self, vectors: Tensor) -> Tensor:
         """Values (batch, m) of the same m actions (m, dim) in every state."""
-        found = vectors.new_empty(self._n, len(vectors))
-        for columns in (slice(start, start + BLOCK) for start in range(0, len(vectors), BLOCK)):
+        found = self._features.new_empty(len(self._features), len(vectors))
+
+        def work(columns: slice) -> None:
             found[:, columns] = _least([each.of_shared(vectors[columns]) for each in self._networks])
+
+        step = self._block(len(vectors))
+        share(work, (slice(start, start + step) for start in range(0, len(vectors), step)))
         return found
+
+    def _block(self, candidates: int) -> int:
+        """Candidates in a block: so few that every thread has some."""
+        return min(self._most, max(SMALLEST, math.ceil(candidates / count_threads())))
 
 
 class _Network:
@@ -181,35 +197,47 @@ def blocks(values: Tensor, size: int) -> Iterable[tuple[slice, slice]]:
 
 
 def pack(rest: nn.Sequential) -> list[Any]:
-    """The layers, with their weights laid out for products with many rows."""
+    """The layers, with the weights of those that end in a ReLU laid out for products with many rows."""
     layers: list[Any] = []
-    for place, layer in enumerate(rest):
-        if not isinstance(layer, nn.Linear):
+    for layer in rest:
+        last = layers[-1] if layers else None
+        if type(layer) is nn.ReLU and isinstance(last, nn.Linear) and Packed.takes(last):
+            layers[-1] = Packed(last.weight, last.bias)
+        else:
             layers.append(layer)
-            continue
-        # More outputs than there are do no harm where all that follows is a ReLU and a product that leaves them out.
-        can_pad = [type(after) for after in list(rest)[place + 1 : place + 3]] == [nn.ReLU, nn.Linear]
-        inputs = layers[-2].outputs if len(layers) > 1 and isinstance(layers[-2], Packed) else layer.in_features
-        outputs = -(-layer.out_features // MULTIPLE) * MULTIPLE if can_pad else layer.out_features
-        layers.append(Packed(layer, inputs, outputs, slot=f"layer {place}"))
     return layers
 
 
 class Packed:
-    """A linear layer with its weights transposed, and so many inputs and outputs: those that it lacks are 0."""
+    """A linear layer and a ReLU in one product of oneDNN's, which has the weights in an order of its own.
 
-    def __init__(self, layer: nn.Linear, inputs: int, outputs: int, slot: str = "layer") -> None:
-        self.outputs, self.slot = outputs, slot
-        self.weight = layer.weight.new_zeros(inputs, outputs)
-        self.weight[: layer.in_features, : layer.out_features] = layer.weight.t()
-        self.bias = nn.functional.pad(layer.bias, (0, outputs - layer.out_features))
+    64 x 656 candidates of 400-300 units take 0.96 of the time of torch's own products and a ReLU after them (two
+    threads of a machine with AVX-512).
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        self._weight, self._bias = torch.ops.mkldnn._reorder_linear_weight(weight, BLOCK), bias
+
+    @staticmethod
+    def takes(layer: nn.Linear) -> bool:
+        """Whether there are such products, of such weights."""
+        return layer.weight.dtype == torch.float32 and layer.weight.device.type == "cpu" and _has_onednn()
 
     def __call__(self, x: Tensor) -> Tensor:
-        flat = x.flatten(0, -2)
-        if self.outputs == 1:  # a result, which stays
-            return torch.addmm(self.bias, flat, self.weight).view(*x.shape[:-1], 1)
-        out = workspace(self.slot, x, len(flat), self.outputs)
-        return torch.addmm(self.bias, flat, self.weight, out=out).view(*x.shape[:-1], -1)
+        product = torch.ops.mkldnn._linear_pointwise(x.flatten(0, -2), self._weight, self._bias, "relu", [], "")
+        return product.view(*x.shape[:-1], -1)
+
+
+@cache
+def _has_onednn() -> bool:
+    if not torch.backends.mkldnn.is_available():
+        return False
+    try:  # what torch calls otherwise, in some version, is left to its own layers
+        weight = torch.tensor([[-3, -2, -1], [0, 1, 2]], dtype=torch.float32, device="cpu")
+        x, bias = weight + 1, weight[:, 1].contiguous()
+        return torch.equal(Packed(weight, bias)(x), nn.functional.linear(x, weight, bias).relu())
+    except (AttributeError, RuntimeError, TypeError):
+        return False
 
 
 def workspace(slot: str, like: Tensor, *shape: int) -> Tensor:

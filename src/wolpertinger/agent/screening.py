@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from wolpertinger.agent import eight_bit
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
-from wolpertinger.agent.rerank import Best, Values, blocks, exact, in_full, pack, rank
+from wolpertinger.agent.rerank import Best, Values, blocks, exact, in_full, networks_in, pack
 
 LEAST = 256  # candidates of a state, and ...
 IN_ALL = 4096  # ... of all states: fewer are scored as fast as they are screened (one state of 656: 2.9 against 3.8 ms)
@@ -64,9 +64,9 @@ def screened(
     has_bits = not (fits_lines and dim <= NARROWEST) and all(eight_bit.can_use(network.rest) for network in networks)
     if k < LEAST or k * len(features) < IN_ALL or dim > WIDEST or not (has_bits or fits_lines):
         return exact(critic, features, vectors)
-    values = Values(critic, features, pack)
+    values = Values(networks_in(critic, features, pack), features)
     if has_bits:
-        estimates = rank(critic, features, vectors, eight_bit.in_eight_bits)  # (batch, k)
+        estimates = eight_bit.estimate(critic, features, vectors)  # (batch, k)
         scored = _score(values, vectors, estimates, ROUNDED)
     else:
         stand_ins = [StandIn(network, critic.scale, features, vectors) for network in networks]

@@ -1,5 +1,6 @@
 """Exact nearest neighbours by a scan: a float32 matrix product proposes, float64 distances decide."""
 
+import math
 import threading
 import warnings
 
@@ -10,10 +11,11 @@ import torch
 from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_k, check_queries
 from wolpertinger.index.shortlist import Distances, Shortlist, decide, search_rows
 from wolpertinger.index.store import Store, as_store
+from wolpertinger.threads import count_threads, share
 
 BLOCK_BYTES = 1 << 24  # of approximate distances at a time
 MOST_QUERIES = 1 << 12  # at a time: the blocks of 65,536 are so narrow that they took 1.3 to 2 times as long
-MANY = 400  # neighbours, from which on each query has a turn of its own
+FEW_QUERIES = 32  # at a time in a table that fits a block for so many
 LARGEST_SQUARE = 1e37  # squared distances beyond this may overflow float32
 
 
@@ -45,10 +47,18 @@ class ExactIndex:
         points = check_queries(queries, self.dim).astype(np.float64)
         self._catch_up()
         found = np.empty((len(points), k), np.int64)
+
+        def search(start: int) -> None:
+            found[start : start + step] = self._search(points[start : start + step], k)
+
+        if 4 * FEW_QUERIES * self._store.size <= BLOCK_BYTES:  # the whole table in one block
+            step = max(1, min(FEW_QUERIES, math.ceil(len(points) / count_threads())))
+            share(search, range(0, len(points), step))
+            return found
         # So few queries that the k best of each are no larger than a block.
         step = max(1, min(MOST_QUERIES, BLOCK_BYTES // (4 * k)))
         for start in range(0, len(points), step):
-            found[start : start + step] = self._search(points[start : start + step], k)
+            search(start)
         return found
 
     def _catch_up(self) -> None:
@@ -72,14 +82,13 @@ class ExactIndex:
         width = min(max(1, BLOCK_BYTES // (4 * len(queries))), self._store.size)
         memory = torch.empty(len(queries) * width)
         blocks = list(self._store.blocks(width))
-        is_small = len(blocks) == 1 and 8 * self.dim * k <= CHUNK_BYTES and np.isfinite(margin).all()
-        in_turn = is_small and (len(queries) == 1 or k >= MANY)
+        if len(blocks) == 1 and np.isfinite(margin).all():
+            approximate = self._approximate(centred, blocks[0], memory)
+            if (found := search_rows(self._store, queries, approximate, k, margin)) is not None:
+                return found
         shortlist = Shortlist(self._store, queries, k, margin, width)
         for block in blocks:
-            approximate = self._approximate(centred, block, memory)
-            if in_turn and (found := search_rows(self._store, queries, approximate, k, margin)) is not None:
-                return found
-            shortlist.take(approximate, block.start)
+            shortlist.take(self._approximate(centred, block, memory), block.start)
         rows, ids, _ = shortlist.pairs()
         return decide(self._store, queries, rows, ids, k)
 

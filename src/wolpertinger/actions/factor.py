@@ -9,6 +9,8 @@ import numpy.typing as npt
 Reals = npt.NDArray[np.float64]
 Digits = npt.NDArray[np.int64]
 
+MANY = 4096  # levels, in 32 kB: fewer stay in the cache
+
 
 class Factor:
     """The levels (i, m) of one factor, of which an action has one. Scalar levels (m = 1) are sorted once."""
@@ -21,6 +23,7 @@ class Factor:
             self._downward = len(levels) - 1 - np.argsort(levels[::-1, 0], kind="stable")
             self._sorted = levels[self._upward, 0]
             self._in_order = bool((np.diff(levels[:, 0]) > 0).all())
+            self._per_unit = _levels_per_unit(self._sorted) if self._in_order else None
 
     @property
     def n(self) -> int:
@@ -59,15 +62,31 @@ class Factor:
 
     def _nearer_of_two(self, queries: Reals) -> Digits:
         """The same for scalar levels, from the one on each side of the query: O(log i)."""
-        above = self._sorted.searchsorted(queries)
-        below = np.maximum(above - 1, 0)
-        np.minimum(above, self.n - 1, out=above)  # beyond the first level or the last it is a tie of one with itself
+        below = self._even_below(queries)
+        if below is None:
+            above = self._sorted.searchsorted(queries)
+            below = np.maximum(above - 1, 0)
+            np.minimum(above, self.n - 1, out=above)  # beyond the first level or the last it ties with itself
+        else:
+            above = below + 1
         gap = (queries - self._sorted.take(below)) ** 2
         gap -= (queries - self._sorted.take(above)) ** 2
         if self._in_order:  # there is nothing to look up, in memory that is far away
             return np.where(gap <= 0, below, above)
         lower, upper = self._downward.take(below), self._upward.take(above)
         return np.where(gap < 0, lower, np.where(gap > 0, upper, np.minimum(lower, upper)))
+
+    def _even_below(self, queries: Reals) -> Digits | None:
+        """Levels (batch,) below the queries, or at them, such that the next ones are not below; None if unknown.
+
+        Where levels are evenly spaced there is no need to search them: among a million, in memory that a training step
+        has left cold, that is most of a lookup (64 queries: 153 us in a step, 26 without one).
+        """
+        if self._per_unit is None:
+            return None
+        below = ((queries - self._sorted[0]) * self._per_unit).clip(0, self.n - 2).astype(np.int64)
+        fits = (self._sorted.take(below) <= queries) & (queries <= self._sorted.take(below + 1))
+        return below if fits.all() else None
 
     def _nearest_in_window(self, queries: Reals, k: int) -> tuple[Digits, Reals]:
         """The same for many scalar levels, from the k on each side of the query: O(log i + k)."""
@@ -81,6 +100,16 @@ class Factor:
         digits = np.concatenate([self._downward[position[:, :k]], self._upward[position[:, k:]]], axis=1)
         order = smallest(distances, k, ties=lambda rows: [digits[rows]])
         return np.take_along_axis(digits, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+def _levels_per_unit(levels: Reals) -> float | None:
+    """How many ascending levels there are in a unit, if they are many and evenly spaced; else None."""
+    if len(levels) < MANY:
+        return None
+    with np.errstate(all="ignore"):  # levels at the ends of float64 give no number
+        per_unit = float((len(levels) - 1) / (levels[-1] - levels[0]))
+        away = np.abs((levels - levels[0]) * per_unit - np.arange(len(levels))).max()
+    return per_unit if away < 1e-3 else None  # between such levels a guess is all but always right
 
 
 def smallest(values: Reals, k: int, ties: Callable[[npt.NDArray[np.bool_]], list[npt.NDArray[Any]]]) -> Digits:

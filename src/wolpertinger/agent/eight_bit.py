@@ -1,6 +1,7 @@
 """Layers in 8-bit products: four times the rate of float32 ones on machines with instructions for them (VNNI)."""
 
 import math
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -53,11 +54,15 @@ def estimate(critic: Critic, features: Tensor, vectors: Tensor) -> Tensor:
         # of the middle.
         sample = vectors[..., :: max(1, vectors.shape[-2] // SAMPLE), :]  # ([batch,] sample, dim)
         middle = sample.mean(dim=-2, keepdim=True)
-        levels, *scale = _round(vectors - middle)
-        networks = [Rounded(network, critic.scale, features, middle, sample, *scale) for network in critic.networks]
+        levels = Levels.of(vectors - middle)
+        networks = [
+            Rounded(network, critic.scale, features, middle, sample, levels)
+            for network in critic.networks
+            if isinstance(network, QNetwork)
+        ]
         if all(network.is_usable for network in networks):
             values = Values(networks, features, BLOCK)
-            return values(levels) if levels.dim() == 3 else values.of_shared(levels)
+            return values(levels.x) if vectors.dim() == 3 else values.of_shared(levels.x)
     return rank(critic, features, vectors, in_eight_bits)
 
 
@@ -73,15 +78,14 @@ class Rounded:
         features: Tensor,
         middle: Tensor,
         sample: Tensor,
-        step: float,
-        zero: int,
+        levels: "Levels",
     ) -> None:
         state, weight = scale.fold(network.state(features), network.action.weight)
         state = state + (middle @ weight.t()).squeeze(-2)  # (batch, width)
         largest = ((sample - middle) @ weight.t() + state.unsqueeze(1)).amax(dim=(1, 2))
         self._steps = (largest * (HEADROOM / ALL_LEVELS)).tolist()  # of each state's activations
         self._states = state.unbind()
-        self._weights, self._scale = Weights(weight), (step, zero)
+        self._weights, self._levels = Weights(weight), levels
         self._next, *self._rest = in_eight_bits(network.rest)
         self.is_usable = all(map(_is_usable, self._steps))
         """Whether there are activations to round."""
@@ -106,10 +110,10 @@ class Rounded:
         return torch.stack([self._through([self._first_layer(levels, *state)], state[1]) for state in states])
 
     def _first_layer(self, levels: Tensor, state: Tensor, step: float) -> Tensor:
-        return self._weights.product(levels, *self._scale, state, "relu", step)
+        return self._weights.product(replace(self._levels, x=levels), state, "relu", step)
 
     def _through(self, hidden: list[Tensor], step: float) -> Tensor:
-        return through(self._rest, self._next.of_levels(torch.cat(hidden), step, 0))
+        return through(self._rest, self._next.of_levels(Levels(torch.cat(hidden), step)))
 
 
 class Weights:
@@ -122,14 +126,12 @@ class Weights:
         packed = torch.ops.onednn.qlinear_prepack(rounded, None)
         self._arguments = packed, scales, torch.zeros_like(scales, dtype=torch.long)
 
-    def product(
-        self, levels: Tensor, step: float, zero: int, bias: Tensor, after: str, out: float | None = None
-    ) -> Tensor:
-        """Products of rows (n, inputs) in levels, with a bias and then a "relu" or "none"; in levels `out` apart, if
-        that is given.
-        """
-        end = (1.0, 0, torch.float32) if out is None else (out, 0, torch.uint8)
-        return torch.ops.onednn.qlinear_pointwise(levels, step, zero, *self._arguments, bias, *end, after, [], "")
+    def product(self, levels: "Levels", bias: Tensor, after: str, step: float | None = None) -> Tensor:
+        """With a bias and then a "relu" or "none"; in levels of such a step, if one is given."""
+        end = (1.0, 0, torch.float32) if step is None else (step, 0, torch.uint8)
+        return torch.ops.onednn.qlinear_pointwise(
+            levels.x, levels.step, levels.zero, *self._arguments, bias, *end, after, [], ""
+        )
 
 
 class EightBitLinear:
@@ -150,22 +152,30 @@ class EightBitLinear:
         if not _is_usable(step):  # all 0, or no numbers
             product = self._layer(x.relu_() if self._rectify else x)
             return product.relu_() if self.then_rectify else product
-        torch.add(x.new_tensor(zero + 0.5), x, alpha=1 / step, out=x)  # in one pass
-        levels = x.clamp_(0, LARGEST).to(torch.int8).view(torch.uint8).flatten(0, -2)
-        return self.of_levels(levels, step, zero).view(*x.shape[:-1], -1)
+        rounded = _scale(x, step, zero).clamp_(0, LARGEST).to(torch.int8).view(torch.uint8)
+        return self.of_levels(Levels(rounded.flatten(0, -2), step, zero)).view(*x.shape[:-1], -1)
 
-    def of_levels(self, levels: Tensor, step: float, zero: int) -> Tensor:
+    def of_levels(self, levels: "Levels") -> Tensor:
         """The same of activations (n, width) in levels."""
-        return self._weights.product(levels, step, zero, self._layer.bias, "relu" if self.then_rectify else "none")
+        return self._weights.product(levels, self._layer.bias, "relu" if self.then_rectify else "none")
 
 
-def _round(x: Tensor) -> tuple[Tensor, float, int]:
-    """In levels, the step between them and which one is 0; x is overwritten."""
-    step, zero = _step(*(bound.item() for bound in x.aminmax()), ALL_LEVELS)
-    if not _is_usable(step):  # all the same
-        return torch.zeros_like(x, dtype=torch.uint8), 1.0, 0
-    torch.add(x.new_tensor(zero + 0.5), x, alpha=1 / step, out=x)  # in one pass
-    return x.clamp_(0, ALL_LEVELS).to(torch.uint8), step, zero
+@dataclass(frozen=True)
+class Levels:
+    """Numbers in 8 bits without a sign: x stands for (x - zero) * step."""
+
+    x: Tensor
+    step: float
+    zero: int = 0
+
+    @classmethod
+    def of(cls, x: Tensor) -> "Levels":
+        """All 256 of them; x is overwritten."""
+        least, most = (bound.item() for bound in x.aminmax())
+        step, zero = _step(least, most, ALL_LEVELS)
+        if not _is_usable(step):  # all the same
+            return cls(torch.zeros_like(x, dtype=torch.uint8), 1.0)
+        return cls(_scale(x, step, zero).clamp_(0, ALL_LEVELS).to(torch.uint8), step, zero)
 
 
 def _step(least: float, most: float, levels: int) -> tuple[float, int]:
@@ -177,6 +187,11 @@ def _step(least: float, most: float, levels: int) -> tuple[float, int]:
 
 def _is_usable(step: float) -> bool:
     return SMALLEST < step < math.inf
+
+
+def _scale(x: Tensor, step: float, zero: int) -> Tensor:
+    """What is to be cut off to get levels, in place and in one pass."""
+    return torch.add(x.new_tensor(zero + 0.5), x, alpha=1 / step, out=x)
 
 
 @cache
@@ -195,9 +210,8 @@ def is_fast() -> bool:
             x = torch.arange(256.0, dtype=torch.float32, device="cpu").sub(100).view(4, 64)
             found = [EightBitLinear(layer)(x.clone()), EightBitLinear(layer, rectify=True)(x.clone())]
             expected = [layer(x), layer(x.relu())]
-            levels, *scale = _round(x.clone())
-            out = expected[0].max().item() / ALL_LEVELS
-            found.append(Weights(layer.weight).product(levels, *scale, layer.bias, "relu", out) * out)
+            step = expected[0].max().item() / ALL_LEVELS
+            found.append(Weights(layer.weight).product(Levels.of(x.clone()), layer.bias, "relu", step) * step)
             expected.append(expected[0].relu())
         return all(_agree(*pair) for pair in zip(found, expected, strict=True))
     except Exception:  # a build without oneDNN, or one that calls it otherwise

@@ -230,7 +230,7 @@ class Packed:
 
 @cache
 def _has_onednn() -> bool:
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     try:  # what torch calls otherwise, in some version, is left to its own layers
         weight = torch.tensor([[-3, -2, -1], [0, 1, 2]], dtype=torch.float32, device="cpu")

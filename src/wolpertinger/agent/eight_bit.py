@@ -16,7 +16,7 @@ from wolpertinger.agent.rerank import Values, in_full, rank, through
 LARGEST = 127
 # Candidates in a block: of 64 x 656 on two threads, blocks of 1, 2, 3, 4 and 8 states took 22.7, 21.4, 21.2, 21.0 and
 # 23.6 ms.
-BLOCK = 2048
+BLOCK = 3072
 ALL_LEVELS = 255  # of vectors, which are few, and of activations that come out of a product in 8 bits
 SAMPLE = 32  # of a state's actions, which tell how large its activations are, ...
 HEADROOM = 1.15  # ... more or less: the largest of 32 was at least 0.77 times the largest of 656 (recommender)

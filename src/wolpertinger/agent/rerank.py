@@ -18,11 +18,10 @@ from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
 from wolpertinger.agent.towers import TwoTower
 from wolpertinger.threads import count_threads, share
 
-# Candidates in a block, for each thread that works on it. Of 64 x 656 with 400-300 units on two threads, blocks of 512,
-# 1,024, 2,048 and 4,096 for both ran at 0.60, 0.71, 0.79 and 0.67 of the rate of a product of two large matrices, one
-# block of all 41,984 at 0.30.
+# Candidates in a block, which one thread works on. 64 x 656 with 400-300 units on two threads took 67, 62.5, 61, 62 and
+# 63 ms in blocks of half a state, 1, 2, 3 and 4; all 41,984 in one piece ran at half of that rate.
 BLOCK = 1536
-SMALLEST = 256
+SMALLEST = 1024  # of a thread's own: torch's own division of one state's 656 took 1.2 ms, two threads' 1.4
 MANY = 512  # actions that all states share, from which on a state's turn of its own costs less than a repeated part
 MANY_EACH = 128  # candidates per state from which on a product for each state costs less than one for all
 PACKED = 2048  # candidates of all states from which on it pays to lay out the weights for them
@@ -119,8 +118,9 @@ class Values:
         return found
 
     def _block(self, candidates: int) -> int:
-        """Candidates in a block: so few that every thread has some."""
-        return min(self._most, max(SMALLEST, math.ceil(candidates / count_threads())))
+        """How many of so many candidates to take at a time: so few that every thread has some, if they are many."""
+        parts = max(1, min(count_threads(), candidates // SMALLEST))
+        return min(self._most, math.ceil(candidates / parts))
 
 
 class _Network:

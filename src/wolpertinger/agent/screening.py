@@ -33,7 +33,7 @@ KEPT = 32  # units per state and layer that stay as they are
 NARROWEST = 4  # vectors, for which lines do well whatever the machine
 # Share of the candidates, those with the largest estimates, that the critic scores in any case: of estimates by 8-bit
 # products, of those by lines.
-ROUNDED, FIRST = 0.02, 0.07
+ROUNDED, FIRST = 0.0125, 0.07
 FEWEST = 8  # of them, to tell the errors by
 # Standard deviations of the estimates' errors by which a candidate must fall short to be out: at first of the errors of
 # those with the largest estimates, then of all that were scored. Of a critic with units for single items (Complete
@@ -64,7 +64,7 @@ def screened(
     has_bits = not (fits_lines and dim <= NARROWEST) and all(eight_bit.can_use(network.rest) for network in networks)
     if k < LEAST or k * len(features) < IN_ALL or dim > WIDEST or not (has_bits or fits_lines):
         return exact(critic, features, vectors)
-    values = Values(networks_in(critic, features, pack), features)
+    values = Values(networks_in(critic, features, list if has_bits else pack), features)  # few are left by 8 bits
     if has_bits:
         estimates = eight_bit.estimate(critic, features, vectors)  # (batch, k)
         scored = _score(values, vectors, estimates, ROUNDED)
@@ -86,18 +86,20 @@ def _score(values: Values, vectors: Tensor, estimates: Tensor, first: float, als
     found = values(vectors[largest] if is_shared else vectors.gather(1, places))
     scored = torch.full_like(estimates, -torch.inf).scatter_(1, largest, found)
 
-    def score(wanted: Tensor) -> None:
+    def score(wanted: Tensor) -> bool:
         state, place = (wanted & scored.isneginf()).nonzero(as_tuple=True)
-        chosen = vectors[place] if is_shared else vectors[state, place]
-        scored[state, place] = values(chosen.unsqueeze(1), state).squeeze(1)
+        if len(state):
+            chosen = vectors[place] if is_shared else vectors[state, place]
+            scored[state, place] = values(chosen.unsqueeze(1), state).squeeze(1)
+        return len(state) > 0
 
-    if also is not None:
-        score(also)
-    known = torch.zeros_like(estimates, dtype=torch.bool).scatter_(1, largest, True)
+    errors = found - estimates.gather(1, largest)
+    mean, deviation = errors.mean(dim=1), errors.std(dim=1, correction=0)
+    has_more = also is not None and score(also)
     for margin in MARGINS:
-        mean, deviation = _moments(scored - estimates, known)
-        score(estimates >= (scored.amax(dim=1) - mean - margin * deviation).unsqueeze(1))
-        known = ~scored.isneginf()
+        has_more |= score(estimates >= (scored.amax(dim=1) - mean - margin * deviation).unsqueeze(1))
+        if has_more:
+            mean, deviation = _moments(scored - estimates, ~scored.isneginf())
     return scored
 
 

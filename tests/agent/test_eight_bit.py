@@ -1,13 +1,18 @@
 """Layers in 8 bits against the layers themselves."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from wolpertinger import ActionTable
 from wolpertinger.agent import eight_bit
-from wolpertinger.agent.eight_bit import EightBitLinear, can_use, in_eight_bits
+from wolpertinger.agent.eight_bit import EightBitLinear, Levels, Rounded, can_use, estimate, in_eight_bits
 from wolpertinger.agent.layers import hidden_layers, last_layer
-from wolpertinger.agent.rerank import through
+from wolpertinger.agent.rerank import rank, through
+from wolpertinger.threads import using_threads
+
+from .envs import CRITICS, TargetEnv, scramble_all, small_agent
 
 needs_instructions = pytest.mark.skipif(not eight_bit.is_fast(), reason="this machine has no 8-bit products")
 
@@ -133,3 +138,78 @@ def test_products_that_come_out_wrong_are_not_used(outcome, another_machine):
 def test_activations_that_are_all_but_0(size):
     layer, x = nn.Linear(32, 5), inputs(3) * size
     torch.testing.assert_close(EightBitLinear(layer)(x), layer.bias.expand(3, -1))
+
+
+VECTORS = np.random.default_rng(0).uniform([90, -3, 7, 0], [300, -1, 7, 1], size=(9, 70, 4)).astype(np.float32)
+
+
+@pytest.fixture(params=[name for name in CRITICS if name != "one layer"])  # which has no product to round
+def critic(request):
+    env = TargetEnv(ActionTable(VECTORS.reshape(-1, 4)))
+    agent = small_agent(env, k=2, policy_kwargs={"net_arch": [48, 40], **CRITICS[request.param]})
+    scramble_all(agent)
+    return agent.critic
+
+
+@pytest.fixture
+def plain_critic():
+    env = TargetEnv(ActionTable(VECTORS.reshape(-1, 4)))
+    agent = small_agent(env, k=2, policy_kwargs={"net_arch": [48, 40]})
+    scramble_all(agent)
+    return agent.critic
+
+
+@pytest.fixture
+def features(critic):
+    return critic.features(states()).detach()
+
+
+def states():
+    return torch.randn(len(VECTORS), 4, generator=torch.Generator().manual_seed(0))
+
+
+@needs_instructions
+@pytest.mark.parametrize("are_shared", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_estimates_are_about_the_values_of_any_critic(critic, features, are_shared, count, monkeypatch):
+    monkeypatch.setattr(eight_bit, "BLOCK", 100)  # several of them
+    monkeypatch.setattr("wolpertinger.agent.rerank.SMALLEST", 50)
+    vectors = torch.as_tensor(VECTORS[0] if are_shared else VECTORS)
+    with using_threads(count):
+        found, expected = estimate(critic, features, vectors), rank(critic, features, vectors)
+    assert found.shape == expected.shape == (9, 70)
+    assert 0 < (found - expected).std() / expected.std(dim=1).mean() < 0.1
+    assert not found.requires_grad
+
+
+def test_networks_of_relus_without_interaction_take_rounded_actions(critic):
+    is_plain = type(critic.networks[0].rest[0]) is nn.ReLU and critic.networks[0].state_factor is None
+    assert all(Rounded.takes(network) == is_plain for network in critic.networks)
+
+
+@needs_instructions
+@torch.no_grad()
+def test_actions_that_are_all_the_same(plain_critic):
+    features, vectors = plain_critic.features(states()), torch.as_tensor(VECTORS[:, :1]).expand(-1, 70, -1)
+    expected = rank(plain_critic, features, vectors)
+    torch.testing.assert_close(estimate(plain_critic, features, vectors), expected, rtol=0.05, atol=0.05)
+
+
+@needs_instructions
+@pytest.mark.parametrize("bias", [-1e6, float("nan"), float("inf")])
+@torch.no_grad()
+def test_first_layers_without_activations_to_round(plain_critic, bias):
+    """All units off, or no numbers: the other way is taken, which knows of them."""
+    plain_critic.networks[0].state.bias.fill_(bias)
+    features, vectors = plain_critic.features(states()), torch.as_tensor(VECTORS)
+    found, expected = estimate(plain_critic, features, vectors), rank(plain_critic, features, vectors)
+    torch.testing.assert_close(found.isfinite(), expected.isfinite())
+    torch.testing.assert_close(found.nan_to_num(), expected.nan_to_num(), rtol=0.05, atol=0.05)
+
+
+def test_levels_stand_for_numbers():
+    x = inputs(200) - 0.7
+    levels = Levels.of(x.clone())
+    assert levels.x.dtype == torch.uint8
+    assert (levels.x.min(), levels.x.max()) == (0, 255)
+    torch.testing.assert_close((levels.x.float() - levels.zero) * levels.step, x, rtol=0, atol=0.51 * levels.step)

@@ -1,12 +1,15 @@
 """Values of many actions per state, against the critic itself."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import rerank
-from wolpertinger.agent.rerank import Values, exact, networks_in, rank
+from wolpertinger.agent.rerank import Packed, Values, exact, networks_in, pack, rank
 from wolpertinger.threads import using_threads
 
 from .envs import CRITICS, TargetEnv, scramble_all, small_agent
@@ -89,3 +92,31 @@ def test_the_callers_vectors_and_features_stay_as_they_were(critic, obs):
     exact(critic, features, vectors)
     torch.testing.assert_close(vectors, torch.as_tensor(VECTORS), rtol=0, atol=0)
     torch.testing.assert_close(features, before, rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_a_layer_and_its_relu_become_one_where_torch_can(critic, monkeypatch):
+    rest = critic.networks[0].rest
+    kinds = [type(layer) for layer in rest]
+    pairs = sum(pair == (nn.Linear, nn.ReLU) for pair in pairwise(kinds))
+    assert [type(layer) for layer in pack(rest)].count(Packed) == (pairs if rerank._has_onednn() else 0)
+    assert pack(rest.double()) == list(rest)
+    rest.float()
+    monkeypatch.setattr(rerank, "_has_onednn", lambda: False)
+    assert pack(rest) == list(rest)
+
+
+@pytest.mark.parametrize("outcome", ["zeros", "no such product"])
+def test_products_that_come_out_wrong_are_not_used(outcome, monkeypatch):
+    def wrong(self, x):
+        if outcome == "zeros":
+            return torch.zeros(2, 2)
+        raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute '_linear_pointwise'")
+
+    monkeypatch.setattr(Packed, "__call__", wrong)
+    assert not rerank._has_onednn.__wrapped__()
+
+
+def test_this_machine_has_such_products():
+    """Or nobody would notice that torch calls them otherwise."""
+    assert rerank._has_onednn() or not torch.backends.mkldnn.is_available()

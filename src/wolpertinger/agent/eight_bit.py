@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
+from wolpertinger.agent.networks import Critic, QNetwork
 from wolpertinger.agent.rerank import Values, in_full, rank, through
 
 # Of a weight in 8 bits, and of an activation, which is not below 0: torch turns floats into 8 bits with a sign in a
@@ -54,11 +54,10 @@ def estimate(critic: Critic, features: Tensor, vectors: Tensor) -> Tensor:
         # of the middle.
         sample = vectors[..., :: max(1, vectors.shape[-2] // SAMPLE), :]  # ([batch,] sample, dim)
         middle = sample.mean(dim=-2, keepdim=True)
-        levels = Levels.of(vectors - middle)
+        levels = Levels.of(critic.scale.stretch(vectors - middle))
+        around = critic.scale.to_inputs(middle), critic.scale.stretch(sample - middle)
         networks = [
-            Rounded(network, critic.scale, features, middle, sample, levels)
-            for network in critic.networks
-            if isinstance(network, QNetwork)
+            Rounded(network, features, *around, levels) for network in critic.networks if isinstance(network, QNetwork)
         ]
         if all(network.is_usable for network in networks):
             values = Values(networks, features, BLOCK)
@@ -69,20 +68,14 @@ def estimate(critic: Critic, features: Tensor, vectors: Tensor) -> Tensor:
 class Rounded:
     """A network of ReLUs in a batch of states, of actions in levels around a middle: its first layer's product, to
     which a state's part is the bias, gives activations in 8 bits right away.
+
+    :param middle: what the critic reads of it, ([batch,] 1, dim); `sample`: how far some actions lie from it.
     """
 
-    def __init__(
-        self,
-        network: QNetwork,
-        scale: VectorScale,
-        features: Tensor,
-        middle: Tensor,
-        sample: Tensor,
-        levels: "Levels",
-    ) -> None:
-        state, weight = scale.fold(network.state(features), network.action.weight)
-        state = state + (middle @ weight.t()).squeeze(-2)  # (batch, width)
-        largest = ((sample - middle) @ weight.t() + state.unsqueeze(1)).amax(dim=(1, 2))
+    def __init__(self, network: QNetwork, features: Tensor, middle: Tensor, sample: Tensor, levels: "Levels") -> None:
+        weight = network.action.weight
+        state = network.state(features) + (middle @ weight.t()).squeeze(-2)  # (batch, width)
+        largest = (sample @ weight.t() + state.unsqueeze(1)).amax(dim=(1, 2))
         self._steps = (largest * (HEADROOM / ALL_LEVELS)).tolist()  # of each state's activations
         self._states = state.unbind()
         self._weights, self._levels = Weights(weight), levels

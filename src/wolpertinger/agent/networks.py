@@ -51,6 +51,10 @@ class VectorScale(nn.Module):
         """
         return self.to_unit(vectors) / self.spread
 
+    def stretch(self, differences: Tensor) -> Tensor:
+        """Differences of the critic's inputs, for differences of vectors, which are overwritten."""
+        return differences.mul_(1 / (self.divisor * self.spread))
+
     def fold(self, offset: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
         """Offset and slope that do to vectors what the given ones (..., n), (..., n, dim) do to the critic's inputs."""
         slope = slope / (self.divisor * self.spread)

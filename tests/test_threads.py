@@ -156,6 +156,15 @@ def test_shared_work_is_not_divided_again_and_has_no_gradients():
     assert (weight @ weight).requires_grad
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_what_the_caller_made_can_be_written_to(mode, both_kinds):
+    set_threads(2)
+    with mode():
+        found = torch.zeros(40)
+        share(lambda piece: found[piece].add_(1), range(40))
+    assert found.tolist() == [1] * 40
+
+
 def test_torchs_own_threads_are_found():
     """Or every machine would quietly use the slower ones; only torch for another system than Linux is let off."""
     assert threads._torchs_threads() is not None or sys.platform != "linux"
@@ -176,13 +185,44 @@ def test_an_interrupt_reaches_the_caller(both_kinds):
         share_often()
 
 
+SIGNALS = """
+import os, signal, threading, time
+import numpy as np
+from wolpertinger.threads import count_threads, set_threads, share
+set_threads(2)
+rows = np.random.default_rng(0).random((64, 5_000))
+caught = 0
+for number in range(30):
+    timer = threading.Timer(0.002 + number / 5_000, os.kill, (os.getpid(), signal.SIGINT))
+    end = time.monotonic() + 5
+    try:
+        timer.start()
+        while time.monotonic() < end:
+            share(lambda row: np.sort(rows[row]), range(64))
+    except KeyboardInterrupt:
+        caught += 1
+    assert count_threads() == 2
+print(caught)
+"""
+
+
+def test_a_signal_is_not_lost_on_the_way_into_a_thread():
+    """ctypes only prints what is raised there. A few bytecodes on the way out are left where it may still be lost."""
+    found = subprocess.run([sys.executable, "-c", SIGNALS], check=True, timeout=200, capture_output=True, text=True)
+    assert int(found.stdout) >= 28
+
+
 FORK = """
 import os, torch
 from wolpertinger.threads import divide, set_threads
 set_threads(2)
 assert divide(lambda rows: rows.start, 10, least=1) == [0, 5]
+torch.ones(500, 500) @ torch.ones(500, 500)
 child = os.fork()
 if child == 0:
+    torch.ones(500, 500) @ torch.ones(500, 500)
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(2)
     os._exit(divide(lambda rows: rows.start, 10, least=1)[1])
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 """

@@ -2,7 +2,7 @@
 
 Torch's threads spin for some milliseconds after each of its products, so any other thread has half a core, beside one
 that only waits: a batch of lookups in two threads took 5.0 ms instead of 2.6. So what we divide is done by torch's own
-threads (OpenMP's), which are awake, and for which torch, FAISS and numpy work in one thread each.
+threads (OpenMP's), which are awake, and in which torch does not divide its products again; FAISS is told not to.
 """
 
 import ctypes
@@ -54,7 +54,7 @@ def share(work: Callable[[Piece], Any], pieces: Iterable[Piece]) -> None:
     """Do `work` on every piece, without gradients: each thread takes the next one until none is left, so that a thread
     that is slowed down does fewer. Work that shares its own work again does all of it itself.
 
-    Where torch's own threads are not to be had, the caller takes all pieces: in torch's products they all work.
+    Where torch's own threads are not to be had, the caller takes all pieces, and torch divides each of its products.
     """
     waiting = list(pieces)
     _take_all(work, waiting, min(count_threads(), len(waiting)) if _torchs_threads() is not None else 1)
@@ -78,29 +78,37 @@ def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Resul
 
 
 def _take_all(work: Callable[[Piece], Any], pieces: Iterable[Piece], threads: int) -> None:
-    left, errors = iter(pieces), list[BaseException]()
+    left, errors, finished = iter(pieces), list[BaseException](), set[int]()
+    # Each thread has its own mode, and what was made in this one is not to be written to in the other.
+    mode = torch.inference_mode if torch.is_inference_mode_enabled() else torch.no_grad
 
     def take() -> None:
-        was_sharing = getattr(_own, "is_sharing", False)
         _own.is_sharing = was_sharing or threads > 1
         try:
-            with torch.no_grad():
+            with mode():
                 for piece in left:
                     if errors:
-                        return
+                        break
                     work(piece)
         except BaseException as error:
             errors.append(error)
-        finally:
-            _own.is_sharing = was_sharing
+        finished.add(threading.get_ident())
 
-    if threads > 1 and (run := _torchs_threads()) is not None:
-        run(_Routine(lambda _: take()), None, threads, 0)
-    elif threads > 1:
-        others = [_pool(threads - 1).submit(take) for _ in range(threads - 1)]
-        take()
-        wait(others)
-    take()  # what is left, which is all of it with one thread
+    was_sharing = getattr(_own, "is_sharing", False)
+    try:
+        if threads > 1 and (run := _torchs_threads()) is not None:
+            # All of them: OpenMP ends those that a smaller team leaves out, and torch would have to make them anew.
+            run(_Routine(lambda _: take()), None, torch.get_num_threads(), 0)
+            if threading.get_ident() not in finished:  # what a signal raised on the way in, ctypes has only printed
+                raise KeyboardInterrupt
+        elif threads > 1:
+            others = [_pool(threads - 1).submit(take) for _ in range(threads - 1)]
+            take()
+            wait(others)
+        else:
+            take()
+    finally:
+        _own.is_sharing = was_sharing
     if errors:
         raise errors[0]
 
@@ -124,10 +132,14 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget_threads() -> None:
-    """A child process has none of its parent's threads, and OpenMP would wait for them for ever."""
+    """A child process has none of its parent's threads, and OpenMP would wait for them for ever, in torch's products
+    too.
+    """
     global _is_child
     _is_child = True
     _pools.clear()
+    if _torchs_threads.cache_info().currsize:  # they were there
+        torch.set_num_threads(1)
     _torchs_threads.cache_clear()
 
 

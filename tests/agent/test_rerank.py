@@ -1,7 +1,5 @@
 """Values of many actions per state, against the critic itself."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -95,15 +93,36 @@ def test_the_callers_vectors_and_features_stay_as_they_were(critic, obs):
 
 
 @torch.no_grad()
-def test_a_layer_and_its_relu_become_one_where_torch_can(critic, monkeypatch):
+def test_wide_layers_are_packed_where_torch_can(critic, monkeypatch):
     rest = critic.networks[0].rest
-    kinds = [type(layer) for layer in rest]
-    pairs = sum(pair == (nn.Linear, nn.ReLU) for pair in pairwise(kinds))
-    assert [type(layer) for layer in pack(rest)].count(Packed) == (pairs if rerank._has_onednn() else 0)
+    wide = sum(isinstance(layer, nn.Linear) and layer.out_features > 1 for layer in rest)
+    assert [type(layer) for layer in pack(rest)].count(Packed) == (wide if rerank._has_onednn() else 0)
     assert pack(rest.double()) == list(rest)
     rest.float()
     monkeypatch.setattr(rerank, "_has_onednn", lambda: False)
     assert pack(rest) == list(rest)
+
+
+@torch.no_grad()
+def test_what_is_no_number_stays_none(critic, obs):
+    """A critic that has diverged must not look healthy."""
+    first = next(layer for layer in critic.networks[0].rest if isinstance(layer, nn.Linear))
+    first.weight[0, 0] = torch.nan
+    vectors = torch.as_tensor(VECTORS)
+    assert rank(critic, critic.features(obs), vectors).isnan().all()
+
+
+def test_in_inference_mode_and_after_it(critic, obs, monkeypatch):
+    monkeypatch.setattr(rerank, "SMALLEST", 10)
+    vectors = torch.as_tensor(VECTORS)
+    with torch.no_grad():
+        expected = rank(critic, critic.features(obs), vectors)
+    for mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
+        with mode():
+            found = [rank(critic, critic.features(obs), vectors) for _ in range(5)]
+        for each in found:
+            torch.testing.assert_close(each, expected, rtol=1e-4, atol=1e-5)
+            assert not each.requires_grad
 
 
 @pytest.mark.parametrize("outcome", ["zeros", "no such product"])

@@ -256,3 +256,17 @@ def test_activations_that_work_in_place(obs):
 class InPlace(nn.LeakyReLU):
     def __init__(self):
         super().__init__(0.1, inplace=True)
+
+
+@torch.no_grad()
+def test_copies_of_one_action_at_the_top_do_not_hide_the_best(way, obs):
+    """All of them err alike, so their errors say nothing about the others'."""
+    agent = agent_with({"net_arch": [48, 40]})
+    vectors, features = candidates(agent, obs).clone(), agent.critic.features(obs)
+    values = rank(agent.critic, features, vectors)
+    second = values.topk(2, dim=1).indices[:, 1]
+    worst = values.topk(12, dim=1, largest=False).indices
+    rows = torch.arange(STATES)
+    vectors[rows[:, None], worst] = vectors[rows, second].unsqueeze(1)
+    found = screened(agent.critic, features, vectors)
+    assert (found.value >= values.amax(dim=1) - 1e-5).float().mean() >= 0.97

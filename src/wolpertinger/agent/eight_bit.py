@@ -75,7 +75,7 @@ class Rounded:
     def __init__(self, network: QNetwork, features: Tensor, middle: Tensor, sample: Tensor, levels: "Levels") -> None:
         weight = network.action.weight
         state = network.state(features) + (middle @ weight.t()).squeeze(-2)  # (batch, width)
-        largest = (sample @ weight.t() + state.unsqueeze(1)).amax(dim=(1, 2))
+        largest = ((sample @ weight.t()).amax(dim=-2) + state).amax(dim=-1)
         self._steps = (largest * (HEADROOM / ALL_LEVELS)).tolist()  # of each state's activations
         self._states = state.unbind()
         self._weights, self._levels = Weights(weight), levels

@@ -47,13 +47,17 @@ class Best:
 
 def in_full(work: Callable[..., Any]) -> Callable[..., Any]:
     """`work(critic, features, vectors, ...)` without gradients and in the critic's own precision: memory of ours, which
-    results are written to, knows nothing of `torch.autocast`.
+    results are written to, knows nothing of `torch.autocast`, nor other threads of `torch.inference_mode`.
     """
 
     @wraps(work)
     def wrapper(critic: Critic, features: Tensor, vectors: Tensor, *args: Any) -> Any:
         own = critic.scale.middle.dtype
-        with torch.no_grad(), torch.autocast(features.device.type, enabled=False):
+        with (
+            torch.inference_mode(False),
+            torch.no_grad(),
+            torch.autocast(features.device.type, enabled=False),
+        ):
             return work(critic, features.to(own), vectors.to(own), *args)
 
     return wrapper
@@ -103,7 +107,7 @@ class Values:
             chosen = rows if states is None else states[rows]
             found[rows, columns] = _least([each(chosen, vectors[rows, columns]) for each in self._networks])
 
-        share(work, blocks(found, self._block(found.numel())))
+        self._share(work, blocks(found, self._block(found.numel())))
         return found
 
     def of_shared(self, vectors: Tensor) -> Tensor:
@@ -114,8 +118,15 @@ class Values:
             found[:, columns] = _least([each.of_shared(vectors[columns]) for each in self._networks])
 
         step = self._block(len(vectors))
-        share(work, (slice(start, start + step) for start in range(0, len(vectors), step)))
+        self._share(work, (slice(start, start + step) for start in range(0, len(vectors), step)))
         return found
+
+    def _share(self, work: Callable[[Any], None], pieces: Iterable[Any]) -> None:
+        if self._features.device.type == "cpu":
+            share(work, pieces)
+        else:  # one thread gives all orders, to the stream that it is in
+            for piece in pieces:
+                work(piece)
 
     def _block(self, candidates: int) -> int:
         """How many of so many candidates to take at a time: so few that every thread has some, if they are many."""
@@ -197,22 +208,18 @@ def blocks(values: Tensor, size: int) -> Iterable[tuple[slice, slice]]:
 
 
 def pack(rest: nn.Sequential) -> list[Any]:
-    """The layers, with the weights of those that end in a ReLU laid out for products with many rows."""
-    layers: list[Any] = []
-    for layer in rest:
-        last = layers[-1] if layers else None
-        if type(layer) is nn.ReLU and isinstance(last, nn.Linear) and Packed.takes(last):
-            layers[-1] = Packed(last.weight, last.bias)
-        else:
-            layers.append(layer)
-    return layers
+    """The layers, with their weights laid out for products with many rows."""
+    return [
+        Packed(layer.weight, layer.bias) if isinstance(layer, nn.Linear) and Packed.takes(layer) else layer
+        for layer in rest
+    ]
 
 
 class Packed:
-    """A linear layer and a ReLU in one product of oneDNN's, which has the weights in an order of its own.
+    """A linear layer by a product of oneDNN's, which has the weights in an order of its own.
 
-    64 x 656 candidates of 400-300 units take 0.96 of the time of torch's own products and a ReLU after them (two
-    threads of a machine with AVX-512).
+    64 x 656 candidates of 400-300 units take 0.96 of the time of torch's own products (two threads of a machine with
+    AVX-512). A ReLU in the same product is no faster, and makes zeros of what is no number.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
@@ -220,11 +227,12 @@ class Packed:
 
     @staticmethod
     def takes(layer: nn.Linear) -> bool:
-        """Whether there are such products, of such weights."""
-        return layer.weight.dtype == torch.float32 and layer.weight.device.type == "cpu" and _has_onednn()
+        """Whether there is such a product for a layer, and it pays."""
+        is_plain = layer.weight.dtype == torch.float32 and layer.weight.device.type == "cpu"
+        return is_plain and layer.out_features > 1 and _has_onednn()
 
     def __call__(self, x: Tensor) -> Tensor:
-        product = torch.ops.mkldnn._linear_pointwise(x.flatten(0, -2), self._weight, self._bias, "relu", [], "")
+        product = torch.ops.mkldnn._linear_pointwise(x.flatten(0, -2), self._weight, self._bias, "none", [], "")
         return product.view(*x.shape[:-1], -1)
 
 
@@ -235,7 +243,7 @@ def _has_onednn() -> bool:
     try:  # what torch calls otherwise, in some version, is left to its own layers
         weight = torch.tensor([[-3, -2, -1], [0, 1, 2]], dtype=torch.float32, device="cpu")
         x, bias = weight + 1, weight[:, 1].contiguous()
-        return torch.equal(Packed(weight, bias)(x), nn.functional.linear(x, weight, bias).relu())
+        return torch.equal(Packed(weight, bias)(x), nn.functional.linear(x, weight, bias))
     except (AttributeError, RuntimeError, TypeError):
         return False
 

@@ -96,10 +96,11 @@ def _score(values: Values, vectors: Tensor, estimates: Tensor, first: float, als
     errors = found - estimates.gather(1, largest)
     mean, deviation = errors.mean(dim=1), errors.std(dim=1, correction=0)
     has_more = also is not None and score(also)
-    for margin in MARGINS:
-        has_more |= score(estimates >= (scored.amax(dim=1) - mean - margin * deviation).unsqueeze(1))
-        if has_more:
+    for number, margin in enumerate(MARGINS):
+        if number and has_more:
             mean, deviation = _moments(scored - estimates, ~scored.isneginf())
+        deviation = deviation.clamp_min(deviation.median())  # a state's own best may happen to be all alike
+        has_more |= score(estimates >= (scored.amax(dim=1) - mean - margin * deviation).unsqueeze(1))
     return scored
 
 

@@ -15,7 +15,8 @@ from wolpertinger.threads import count_threads, share
 
 BLOCK_BYTES = 1 << 24  # of approximate distances at a time
 MOST_QUERIES = 1 << 12  # at a time: the blocks of 65,536 are so narrow that they took 1.3 to 2 times as long
-FEW_QUERIES = 32  # at a time in a table that fits a block for so many
+FEW_QUERIES = 32  # at a time, in each thread, in a table that fits a block for so many
+LEAST = 1 << 18  # distances that are worth a thread
 LARGEST_SQUARE = 1e37  # squared distances beyond this may overflow float32
 
 
@@ -47,18 +48,20 @@ class ExactIndex:
         points = check_queries(queries, self.dim).astype(np.float64)
         self._catch_up()
         found = np.empty((len(points), k), np.int64)
+        whole = next(iter(self._store.blocks(max(1, BLOCK_BYTES // (4 * FEW_QUERIES)))))
+        if whole.stop < self._store.size:
+            # So few queries that the k best of each are no larger than a block.
+            step = max(1, min(MOST_QUERIES, BLOCK_BYTES // (4 * k)))
+            for start in range(0, len(points), step):
+                found[start : start + step] = self._search(points[start : start + step], k)
+            return found
+        table, parts = self._centred(whole), min(count_threads(), len(points) * whole.stop // LEAST)
+        step = max(1, min(FEW_QUERIES, math.ceil(len(points) / max(1, parts))))
 
         def search(start: int) -> None:
-            found[start : start + step] = self._search(points[start : start + step], k)
+            found[start : start + step] = self._search_whole(points[start : start + step], k, table)
 
-        if 4 * FEW_QUERIES * self._store.size <= BLOCK_BYTES:  # the whole table in one block
-            step = max(1, min(FEW_QUERIES, math.ceil(len(points) / count_threads())))
-            share(search, range(0, len(points), step))
-            return found
-        # So few queries that the k best of each are no larger than a block.
-        step = max(1, min(MOST_QUERIES, BLOCK_BYTES // (4 * k)))
-        for start in range(0, len(points), step):
-            search(start)
+        share(search, range(0, len(points), step))
         return found
 
     def _catch_up(self) -> None:
@@ -76,29 +79,44 @@ class ExactIndex:
         self._version = self._store.version
 
     def _search(self, queries: Distances, k: int) -> Ids:
-        with np.errstate(over="ignore"):  # such queries have an infinite margin
-            centred = (queries - self._centre).astype(np.float32)
-        margin = 2 * self._error_bound(centred)
         width = min(max(1, BLOCK_BYTES // (4 * len(queries))), self._store.size)
-        memory = torch.empty(len(queries) * width)
         blocks = list(self._store.blocks(width))
-        if len(blocks) == 1 and np.isfinite(margin).all():
-            approximate = self._approximate(centred, blocks[0], memory)
-            if (found := search_rows(self._store, queries, approximate, k, margin)) is not None:
-                return found
+        if len(blocks) == 1:
+            return self._search_whole(queries, k, self._centred(blocks[0]))
+        points, margin = self._from_centre(queries)
+        memory = torch.empty(len(queries) * width)
         shortlist = Shortlist(self._store, queries, k, margin, width)
         for block in blocks:
-            shortlist.take(self._approximate(centred, block, memory), block.start)
+            shortlist.take(self._approximate(points, self._centred(block), block, memory), block.start)
         rows, ids, _ = shortlist.pairs()
         return decide(self._store, queries, rows, ids, k)
 
-    def _approximate(self, centred: Vectors, block: slice, memory: torch.Tensor) -> Vectors:
-        """|x|^2 - 2 x.q, which orders as |x - q|^2 does, for a block of rows x: (batch, rows), in the given memory."""
+    def _search_whole(self, queries: Distances, k: int, table: torch.Tensor) -> Ids:
+        """The same in a table of one block."""
+        points, margin = self._from_centre(queries)
+        approximate = self._approximate(points, table, slice(0, len(table)), torch.empty(len(queries) * len(table)))
+        found = search_rows(self._store, queries, approximate, k, margin) if np.isfinite(margin).all() else None
+        if found is not None:
+            return found
+        shortlist = Shortlist(self._store, queries, k, margin, len(table))
+        shortlist.take(approximate, 0)
+        rows, ids, _ = shortlist.pairs()
+        return decide(self._store, queries, rows, ids, k)
+
+    def _from_centre(self, queries: Distances) -> tuple[Vectors, Distances]:
+        """Queries (batch, dim) as the table is measured, and margins (batch,) that their approximations are given."""
+        with np.errstate(over="ignore"):  # such queries have an infinite margin
+            points = (queries - self._centre).astype(np.float32)
+        return points, 2 * self._error_bound(points)
+
+    def _centred(self, block: slice) -> torch.Tensor:
         table = _as_tensor(self._store.rows(block))
-        if self._centre.any():
-            table = table - torch.from_numpy(self._centre.astype(np.float32))
-        result = memory[: len(centred) * len(table)].view(len(centred), len(table))
-        torch.addmm(self._norms[block], torch.from_numpy(centred), table.T, alpha=-2, out=result)
+        return table - torch.from_numpy(self._centre.astype(np.float32)) if self._centre.any() else table
+
+    def _approximate(self, points: Vectors, table: torch.Tensor, block: slice, memory: torch.Tensor) -> Vectors:
+        """|x|^2 - 2 x.q, which orders as |x - q|^2 does, for a block of rows x: (batch, rows), in the given memory."""
+        result = memory[: len(points) * len(table)].view(len(points), len(table))
+        torch.addmm(self._norms[block], torch.from_numpy(points), table.T, alpha=-2, out=result)
         return result.numpy()
 
     def _error_bound(self, centred: Vectors) -> Distances:
@@ -108,13 +126,20 @@ class ExactIndex:
         add a few units each, and the float64 distance errs too. Every constant is rounded up.
         """
         # Below "highest", torch may multiply in bfloat16.
-        unit = 2.0**-24 if torch.get_float32_matmul_precision() == "highest" else 2.0**-7
+        unit = 2.0**-24 if _has_full_products() else 2.0**-7
         length = np.linalg.norm(centred.astype(np.float64), axis=1)
         reach = self._radius + length
         with np.errstate(invalid="ignore"):  # 0 times inf
             error = unit * ((2 * self.dim + 16) * self._radius * length + 10 * self._radius**2)
         error += self.dim * (2.0**-49 * reach**2 + 2.0**-120 * (1 + reach))  # float64, and underflow in float32
         return np.where(reach**2 < LARGEST_SQUARE, error, np.inf)
+
+
+def _has_full_products() -> bool:
+    try:
+        return torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # it was set in torch's other way, in which there is no one answer
+        return False
 
 
 def _as_tensor(vectors: Vectors) -> torch.Tensor:

@@ -5,7 +5,6 @@ None of it records gradients.
 """
 
 import math
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -27,8 +26,6 @@ MANY_EACH = 128  # candidates per state from which on a product for each state c
 PACKED = 2048  # candidates of all states from which on it pays to lay out the weights for them
 FEW = 16  # candidates per state up to which slopes of the state's own cost more than they save
 
-
-_own = threading.local()
 
 Layers = Callable[[nn.Sequential], Iterable[Any]]  # what stands for the layers behind the first one
 
@@ -156,7 +153,7 @@ class _Network:
             return torch.baddbmm(offset.unsqueeze(1), inputs, slope.transpose(1, 2))  # one product instead of two
         is_many = inputs.shape[1] >= MANY_EACH and inputs.device.type == "cpu"
         if factor is None and (is_many or len(inputs) == 1):
-            hidden = workspace("first layer", inputs, *inputs.shape[:2], self.weight.shape[1])
+            hidden = inputs.new_empty(*inputs.shape[:2], self.weight.shape[1])
             for own, offset, vectors in zip(hidden, state, inputs, strict=True):
                 torch.addmm(offset, vectors, self.weight, out=own)  # one pass less
             return hidden
@@ -246,18 +243,6 @@ def _has_onednn() -> bool:
         return torch.equal(Packed(weight, bias)(x), nn.functional.linear(x, weight, bias))
     except (AttributeError, RuntimeError, TypeError):
         return False
-
-
-def workspace(slot: str, like: Tensor, *shape: int) -> Tensor:
-    """This thread's memory of a name, in some shape, for a block's results: the next block's overwrite them.
-
-    It stays from one call to the next, in the cache within a call; what is made anew each time may come page by page.
-    """
-    size = math.prod(shape)
-    found = _own.__dict__.get(slot)
-    if found is None or len(found) < size or found.device != like.device or found.dtype != like.dtype:
-        found = _own.__dict__[slot] = like.new_empty(size)
-    return found[:size].view(shape)
 
 
 def through(layers: Iterable[Any], hidden: Tensor) -> Tensor:

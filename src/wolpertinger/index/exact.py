@@ -16,7 +16,7 @@ from wolpertinger.threads import count_threads, share
 BLOCK_BYTES = 1 << 24  # of approximate distances at a time
 MOST_QUERIES = 1 << 12  # at a time: the blocks of 65,536 are so narrow that they took 1.3 to 2 times as long
 FEW_QUERIES = 32  # at a time, in each thread, in a table that fits a block for so many
-LEAST = 1 << 18  # distances that are worth a thread
+LEAST = 1 << 17  # distances that are worth a thread: of 64 queries, two pay from 4,000 rows on
 LARGEST_SQUARE = 1e37  # squared distances beyond this may overflow float32
 
 
@@ -61,7 +61,12 @@ class ExactIndex:
         def search(start: int) -> None:
             found[start : start + step] = self._search_whole(points[start : start + step], k, table)
 
-        share(search, range(0, len(points), step))
+        starts = range(0, len(points), step)
+        if parts > 1:
+            share(search, starts)
+        else:
+            for start in starts:
+                search(start)
         return found
 
     def _catch_up(self) -> None:

@@ -126,9 +126,9 @@ class Values:
                 work(piece)
 
     def _block(self, candidates: int) -> int:
-        """How many of so many candidates to take at a time: so few that every thread has some, if they are many."""
-        parts = max(1, min(count_threads(), candidates // SMALLEST))
-        return min(self._most, math.ceil(candidates / parts))
+        """How many of so many candidates to take at a time: so few that every thread has as many, if they are many."""
+        threads = max(1, min(count_threads(), candidates // SMALLEST))
+        return math.ceil(candidates / (threads * math.ceil(candidates / (threads * self._most)))) if candidates else 1
 
 
 class _Network:
@@ -197,11 +197,16 @@ class _Towers:
 
 
 def blocks(values: Tensor, size: int) -> Iterable[tuple[slice, slice]]:
-    """Rows and columns of blocks that together cover `values` (batch, k), of at most about `size` entries each."""
+    """Rows and columns of blocks that together cover `values` (batch, k), of at most about `size` entries each.
+
+    Those of the last rows are half as large, so that no thread has to wait long for the last one.
+    """
     batch, k = values.shape
-    for state in range(0, batch, step := max(1, size // k)):
-        for candidate in range(0, k, size):
-            yield slice(state, state + step), slice(candidate, candidate + size)
+    for rows, most in ((range(batch - batch // 8), size), (range(batch - batch // 8, batch), size // 2)):
+        step = max(1, most // k)
+        for part in (rows[start : start + step] for start in range(0, len(rows), step)):
+            for candidate in range(0, k, size):
+                yield slice(part.start, part.stop), slice(candidate, candidate + size)
 
 
 def pack(rest: nn.Sequential) -> list[Any]:

@@ -104,7 +104,7 @@ class Values:
             chosen = rows if states is None else states[rows]
             found[rows, columns] = _least([each(chosen, vectors[rows, columns]) for each in self._networks])
 
-        self._share(work, blocks(found, self._block(found.numel())))
+        self._share(work, blocks(found, self._block(found.numel(), found.numel())))
         return found
 
     def of_shared(self, vectors: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ class Values:
         def work(columns: slice) -> None:
             found[:, columns] = _least([each.of_shared(vectors[columns]) for each in self._networks])
 
-        step = self._block(len(vectors))
+        step = self._block(len(vectors), found.numel())
         self._share(work, (slice(start, start + step) for start in range(0, len(vectors), step)))
         return found
 
@@ -125,10 +125,10 @@ class Values:
             for piece in pieces:
                 work(piece)
 
-    def _block(self, candidates: int) -> int:
-        """How many of so many candidates to take at a time: so few that every thread has as many, if they are many."""
+    def _block(self, n: int, candidates: int) -> int:
+        """How many of n to take at a time: so few that every thread has as many, if they stand for many candidates."""
         threads = max(1, min(count_threads(), candidates // SMALLEST))
-        return math.ceil(candidates / (threads * math.ceil(candidates / (threads * self._most)))) if candidates else 1
+        return math.ceil(n / (threads * math.ceil(n / (threads * self._most)))) if n else 1
 
 
 class _Network:

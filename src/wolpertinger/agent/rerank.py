@@ -199,10 +199,11 @@ class _Towers:
 def blocks(values: Tensor, size: int) -> Iterable[tuple[slice, slice]]:
     """Rows and columns of blocks that together cover `values` (batch, k), of at most about `size` entries each.
 
-    Those of the last rows are half as large, so that no thread has to wait long for the last one.
+    If they are many, those of the last rows are half as large, so that no thread has to wait long for the last one.
     """
     batch, k = values.shape
-    for rows, most in ((range(batch - batch // 8), size), (range(batch - batch // 8, batch), size // 2)):
+    bulk = batch - batch // 8 if batch * k > 8 * size else batch
+    for rows, most in ((range(bulk), size), (range(bulk, batch), size // 2)):
         step = max(1, most // k)
         for part in (rows[start : start + step] for start in range(0, len(rows), step)):
             for candidate in range(0, k, size):

@@ -129,6 +129,14 @@ def test_a_thread_that_is_slow_does_fewer_pieces():
     assert len(others) >= 19
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_one_thread_at_most_is_the_caller(most):
+    set_threads(3)
+    seen = []
+    share(lambda piece: seen.append((threading.get_ident(), count_threads())), range(30), most)
+    assert seen == [(threading.get_ident(), 3)] * 30  # and torch may divide what it does
+
+
 def test_after_an_error_no_further_piece_is_begun(both_kinds):
     set_threads(2)
     done = []

@@ -50,14 +50,16 @@ def count_threads() -> int:
     return 1 if getattr(_own, "is_sharing", False) else torch.get_num_threads()
 
 
-def share(work: Callable[[Piece], Any], pieces: Iterable[Piece]) -> None:
+def share(work: Callable[[Piece], Any], pieces: Iterable[Piece], most: int | None = None) -> None:
     """Do `work` on every piece, without gradients: each thread takes the next one until none is left, so that a thread
     that is slowed down does fewer. Work that shares its own work again does all of it itself.
 
-    Where torch's own threads are not to be had, the caller takes all pieces, and torch divides each of its products.
+    If at `most` one thread may, or torch's own are not to be had, the caller takes all pieces, and torch divides each of
+    its products.
     """
     waiting = list(pieces)
-    _take_all(work, waiting, min(count_threads(), len(waiting)) if _torchs_threads() is not None else 1)
+    limits = [count_threads(), len(waiting), *([] if most is None else [most])]
+    _take_all(work, waiting, min(limits) if _torchs_threads() is not None else 1)
 
 
 def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Result]:

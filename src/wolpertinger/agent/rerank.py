@@ -119,11 +119,8 @@ class Values:
         return found
 
     def _share(self, work: Callable[[Any], None], pieces: Iterable[Any]) -> None:
-        if self._features.device.type == "cpu":
-            share(work, pieces)
-        else:  # one thread gives all orders, to the stream that it is in
-            for piece in pieces:
-                work(piece)
+        on_cpu = self._features.device.type == "cpu"
+        share(work, pieces, None if on_cpu else 1)  # elsewhere one thread gives all orders, to the stream that it is in
 
     def _block(self, n: int, candidates: int) -> int:
         """How many of n to take at a time: so few that every thread has as many, if they stand for many candidates."""

@@ -61,12 +61,7 @@ class ExactIndex:
         def search(start: int) -> None:
             found[start : start + step] = self._search_whole(points[start : start + step], k, table)
 
-        starts = range(0, len(points), step)
-        if parts > 1:
-            share(search, starts)
-        else:
-            for start in starts:
-                search(start)
+        share(search, range(0, len(points), step), parts)
         return found
 
     def _catch_up(self) -> None:

@@ -14,8 +14,8 @@ Distances = npt.NDArray[np.float64]
 Pairs = tuple[Ids, Ids, Vectors]  # of queries and ids, with their approximations
 
 SAMPLED = 8  # one of so many columns tells where about the k-th smallest is, ...
-FEW = 64  # rows more than four times those wanted, which may be left to sort
 DEVIATIONS = 4  # ... give or take so many deviations of such a sample
+FEW = 64  # rows more than four times those wanted, which may be left to sort
 
 
 class Shortlist:

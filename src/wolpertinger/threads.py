@@ -54,8 +54,8 @@ def share(work: Callable[[Piece], Any], pieces: Iterable[Piece], most: int | Non
     """Do `work` on every piece, without gradients: each thread takes the next one until none is left, so that a thread
     that is slowed down does fewer. Work that shares its own work again does all of it itself.
 
-    If at `most` one thread may, or torch's own are not to be had, the caller takes all pieces, and torch divides each of
-    its products.
+    If at `most` one may, or torch's own are not to be had, the caller takes all pieces, and torch divides each of its
+    products.
     """
     waiting = list(pieces)
     limits = [count_threads(), len(waiting), *([] if most is None else [most])]

@@ -4,11 +4,13 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import faiss
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from wolpertinger.index.base import Vectors
 from wolpertinger.index.store import Store
@@ -51,8 +53,12 @@ def build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) 
         inverted_file.cp.max_points_per_centroid = TRAINING_ROWS
         inverted_file.cp.niter = TRAINING_ROUNDS
         inverted_file.cp.min_points_per_centroid = 1  # else FAISS prints a warning about small tables to stderr
+        quantizer = faiss.downcast_index(inverted_file.quantizer)
+        if hasattr(quantizer, "pq"):
+            quantizer.pq.cp.min_points_per_centroid = 1
         if centroids is not None and len(centroids) == inverted_file.nlist:
-            inverted_file.quantizer.add(centroids)
+            quantizer.train(centroids)  # if they are kept as codes
+            quantizer.add(centroids)
     if hasattr(codes := innermost(index), "pq"):
         codes.pq.cp.min_points_per_centroid = 1
         codes.pq.cp.niter = TRAINING_ROUNDS
@@ -150,6 +156,16 @@ def _kinds(index: Any) -> list[str]:
         if (inner := getattr(known, name, None)) is not None:
             kinds += _kinds(inner)
     return kinds
+
+
+@cache
+def has_torchs_threads() -> bool:
+    """Whether FAISS and torch share one OpenMP, and with it the threads that are awake: so it is on Linux, if torch was
+    imported first.
+    """
+    before = torch.get_num_threads()
+    with faiss_threads(before + 1):
+        return torch.get_num_threads() == before + 1
 
 
 @contextmanager

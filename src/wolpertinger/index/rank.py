@@ -5,40 +5,51 @@ import numpy.typing as npt
 
 from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors
 from wolpertinger.index.store import Store
+from wolpertinger.threads import divide
 
+THREAD_BYTES = 1 << 20  # of vectors, that are worth a thread
 NONE = np.uint64(2**64 - 1)  # the key of no row, which sorts behind all others
 
 
 def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
-    """The k nearest (batch, k) of each query's candidates, and which rows are short of k distinct ids.
-
-    A distance in float32 and its id make one integer, so that one sort orders by both: twice as fast as an argsort.
-    """
+    """The k nearest (batch, k) of each query's candidates, and which rows are short of k distinct ids."""
     width = candidates.shape[1]
     if width == 1:  # nothing to choose among
         return candidates, ~store.holds(candidates)[:, 0]
     ids = np.empty((len(points), k), np.int64)
     short = np.empty(len(points), np.bool_)
-    step = max(1, CHUNK_BYTES // (4 * store.dim * max(1, width)))
-    for start in range(0, len(points), step):
-        rows = slice(start, min(len(points), start + step))
-        found = candidates[rows]
-        there = store.holds(found)
-        if not (full := there.all()):
-            found = np.where(there, found, 0)
-        distances = squared_distances(store, points[rows], found)
-        keys = distances.view(np.uint32).astype(np.uint64)
-        keys <<= np.uint64(32)
-        keys |= found.view(np.uint64)
-        if not (full and distances.max() < np.inf):  # nor NaN
-            keys[~(there & np.isfinite(distances))] = NONE
-        if k < width:
+    row_bytes = 4 * store.dim * max(1, width)
+
+    def work(part: slice) -> None:
+        step = max(1, CHUNK_BYTES // row_bytes)
+        for start in range(part.start, part.stop, step):
+            rows = slice(start, min(part.stop, start + step))
+            ids[rows], short[rows] = _rank(store, points[rows], candidates[rows], k)
+
+    divide(work, len(points), least=1 + THREAD_BYTES // row_bytes)
+    return ids, short
+
+
+def _rank(store: Store, points: Vectors, found: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    """A distance in float32 and its id make one integer, so that one sort orders by both: twice as fast as an argsort."""
+    there = store.holds(found)
+    if not (full := there.all()):
+        found = np.where(there, found, 0)
+    distances = squared_distances(store, points, found)
+    keys = distances.view(np.uint32).astype(np.uint64)
+    keys <<= np.uint64(32)
+    keys |= found.view(np.uint64)
+    if not (full and distances.max() < np.inf):  # nor NaN
+        keys[~(there & np.isfinite(distances))] = NONE
+    if k == 1:
+        keys = keys.min(axis=1, keepdims=True)
+    else:
+        if k < keys.shape[1]:
             keys = np.partition(keys, k - 1, axis=1)[:, :k]
         keys.sort(axis=1)
-        ids[rows] = (keys & np.uint64(2**32 - 1)).view(np.int64)
-        # Equal ids have equal distances, so they stand side by side.
-        short[rows] = (keys[:, -1] == NONE) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
-    return ids, short
+    # Equal ids have equal distances, so they stand side by side.
+    short = (keys[:, -1] == NONE) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
+    return (keys & np.uint64(2**32 - 1)).view(np.int64), short
 
 
 def squared_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:

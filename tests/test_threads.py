@@ -248,8 +248,10 @@ def test_no_threads_are_an_error(n):
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("recipe", ["Flat", "IVF8,Flat", "HNSW8"])
-def test_results_do_not_depend_on_the_threads_and_faiss_keeps_its_own(recipe):
+@pytest.mark.parametrize("divides_itself", [False, True])
+@pytest.mark.parametrize("recipe", ["Flat", "IVF8,Flat", "HNSW8", "IVF8,PQ4x4fs"])
+def test_results_do_not_depend_on_the_threads_and_faiss_keeps_its_own(recipe, divides_itself, monkeypatch):
+    monkeypatch.setattr("wolpertinger.index.faiss.has_torchs_threads", lambda: divides_itself)
     rng = np.random.default_rng(0)
     vectors, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (400, 64))
     index = FaissIndex(vectors, recipe)
@@ -262,6 +264,22 @@ def test_results_do_not_depend_on_the_threads_and_faiss_keeps_its_own(recipe):
         assert faiss.omp_get_max_threads() == 5
     finally:
         faiss.omp_set_num_threads(before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="which OpenMP a library finds is another matter elsewhere")
+@pytest.mark.parametrize(("order", "expected"), [("torch, faiss", True), ("faiss, torch", False)])
+def test_faiss_has_torchs_threads_if_torch_came_first(order, expected):
+    """By the number of threads that both go by: it stays as it is."""
+    code = f"""
+import {order}
+from wolpertinger.index.faiss_build import has_torchs_threads
+from wolpertinger.threads import set_threads
+set_threads(2)
+before = torch.get_num_threads(), faiss.omp_get_max_threads()
+assert has_torchs_threads() == {expected}
+assert (torch.get_num_threads(), faiss.omp_get_max_threads()) == before
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60, env={**os.environ})
 
 
 def test_short_lookups_in_a_thread_end_in_a_scan(monkeypatch):

@@ -68,6 +68,8 @@ def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Resul
     It has no products of torch's in it: where torch's own threads are not to be had, threads of ours do it.
     """
     parts = max(1, min(count_threads(), n // max(1, least)))
+    if parts == 1:
+        return [work(slice(0, n))]
     bounds = [n * part // parts for part in range(parts + 1)]
     slices = [slice(start, stop) for start, stop in pairwise(bounds)]
     results: dict[int, Result] = {}

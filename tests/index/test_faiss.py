@@ -159,6 +159,12 @@ def test_centroids_of_another_index_save_the_k_means(vectors):
     assert FaissIndex(vectors, "Flat").centroids is None
 
 
+def test_centroids_that_are_kept_as_codes_serve_another_index_too(vectors):
+    first = FaissIndex(vectors, "IVF16(PQ4x4fs),PQ4x4fs")
+    second = FaissIndex(vectors, "IVF16(PQ4x4fs),Flat", centroids=first.centroids)
+    np.testing.assert_allclose(second.centroids, first.centroids, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("recipe", "kind", "lists", "exact"),
     [

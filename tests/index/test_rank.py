@@ -21,10 +21,13 @@ def test_the_rank_is_by_distance_then_id_and_says_what_is_short():
     assert not short.any()
 
 
-@pytest.mark.parametrize("width", [1, 7, 40])
+@pytest.mark.parametrize("width", [1, 2, 7, 40])
 @pytest.mark.parametrize("chunk", [1, 1 << 22])
-def test_the_rank_is_that_of_a_sort_one_by_one(width, chunk, monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_rank_is_that_of_a_sort_one_by_one(width, chunk, threads, monkeypatch):
     monkeypatch.setattr(ranking, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(ranking, "THREAD_BYTES", 1)
+    monkeypatch.setattr("wolpertinger.threads.count_threads", lambda: threads)
     rng = np.random.default_rng(0)
     vectors = rng.integers(-2, 3, size=(60, 3)).astype(np.float32)  # many ties
     points = rng.integers(-2, 3, size=(9, 3)).astype(np.float32)

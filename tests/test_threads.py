@@ -1,6 +1,5 @@
 """Work is divided among threads once, in order, and nobody else's settings change."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -236,8 +235,30 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 """
 
 
-def test_a_forked_process_has_threads_of_its_own():
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], check=True, timeout=60, env={**os.environ})
+FORKED_LOOKUP = """
+import os, numpy as np, torch
+from wolpertinger.index import FaissIndex
+from wolpertinger.threads import set_threads
+set_threads(2)
+vectors = np.random.default_rng(0).normal(size=(2_000, 8)).astype(np.float32)
+index = FaissIndex(vectors, "IVF16,PQ8x4fs")
+expected = index.search(vectors[:64], 3)
+child = os.fork()
+if child == 0:
+    assert torch.get_num_threads() == 1
+    for threads in (1, 2):
+        set_threads(threads)
+        for n in (64, 8, 1):
+            assert (index.search(vectors[:n], 3) == expected[:n]).all()
+    FaissIndex(vectors, "IVF16,PQ8x4fs")
+    os._exit(5)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+"""
+
+
+@pytest.mark.parametrize("code", [FORK, FORKED_LOOKUP])
+def test_a_forked_process_has_threads_of_its_own(code):
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("n", [0, -1])
@@ -251,7 +272,7 @@ def test_no_threads_are_an_error(n):
 @pytest.mark.parametrize("divides_itself", [False, True])
 @pytest.mark.parametrize("recipe", ["Flat", "IVF8,Flat", "HNSW8", "IVF8,PQ4x4fs"])
 def test_results_do_not_depend_on_the_threads_and_faiss_keeps_its_own(recipe, divides_itself, monkeypatch):
-    monkeypatch.setattr("wolpertinger.index.faiss.has_torchs_threads", lambda: divides_itself)
+    monkeypatch.setattr("wolpertinger.index.faiss.divides_itself", lambda: divides_itself)
     rng = np.random.default_rng(0)
     vectors, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (400, 64))
     index = FaissIndex(vectors, recipe)
@@ -260,6 +281,7 @@ def test_results_do_not_depend_on_the_threads_and_faiss_keeps_its_own(recipe, di
     before = faiss.omp_get_max_threads()
     try:
         faiss.omp_set_num_threads(5)
+        monkeypatch.setattr("wolpertinger.index.faiss.count_threads", lambda: 3)  # torch's are 5 too by now
         np.testing.assert_array_equal(index.search(queries, 7), expected)
         assert faiss.omp_get_max_threads() == 5
     finally:
@@ -267,19 +289,20 @@ def test_results_do_not_depend_on_the_threads_and_faiss_keeps_its_own(recipe, di
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="which OpenMP a library finds is another matter elsewhere")
-@pytest.mark.parametrize(("order", "expected"), [("torch, faiss", True), ("faiss, torch", False)])
-def test_faiss_has_torchs_threads_if_torch_came_first(order, expected):
-    """By the number of threads that both go by: it stays as it is."""
+@pytest.mark.parametrize(
+    ("first", "expected"), [("torch, faiss", True), ("wolpertinger, torch, faiss", True), ("faiss, torch", False)]
+)
+def test_faiss_divides_its_searches_if_torch_came_first(first, expected):
     code = f"""
-import {order}
-from wolpertinger.index.faiss_build import has_torchs_threads
+import {first}
+from wolpertinger.index.faiss_build import divides_itself
 from wolpertinger.threads import set_threads
 set_threads(2)
 before = torch.get_num_threads(), faiss.omp_get_max_threads()
-assert has_torchs_threads() == {expected}
+assert divides_itself() == {expected}
 assert (torch.get_num_threads(), faiss.omp_get_max_threads()) == before
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60, env={**os.environ})
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
 
 def test_short_lookups_in_a_thread_end_in_a_scan(monkeypatch):

@@ -2,7 +2,8 @@
 
 Torch's threads spin for some milliseconds after each of its products, so any other thread has half a core, beside one
 that only waits: a batch of lookups in two threads took 5.0 ms instead of 2.6. So what we divide is done by torch's own
-threads (OpenMP's), which are awake, and in which torch does not divide its products again; FAISS is told not to.
+threads (OpenMP's), which are awake, and in which torch does not divide its products again. FAISS divides its own work,
+where it has the same OpenMP (index/faiss_build.py).
 """
 
 import ctypes
@@ -50,6 +51,16 @@ def count_threads() -> int:
     return 1 if getattr(_own, "is_sharing", False) else torch.get_num_threads()
 
 
+def has_torchs_threads() -> bool:
+    """Whether torch's own threads do what is divided: not in a forked child, where they are gone."""
+    return _torchs_threads() is not None
+
+
+def is_forked() -> bool:
+    """Whether this is a child of a process whose threads it does not have: OpenMP would wait for them for ever."""
+    return _is_child
+
+
 def share(work: Callable[[Piece], Any], pieces: Iterable[Piece], most: int | None = None) -> None:
     """Do `work` on every piece, without gradients: each thread takes the next one until none is left, so that a thread
     that is slowed down does fewer. Work that shares its own work again does all of it itself.
@@ -59,7 +70,7 @@ def share(work: Callable[[Piece], Any], pieces: Iterable[Piece], most: int | Non
     """
     waiting = list(pieces)
     limits = [count_threads(), len(waiting), *([] if most is None else [most])]
-    _take_all(work, waiting, min(limits) if _torchs_threads() is not None else 1)
+    _take_all(work, waiting, min(limits) if has_torchs_threads() else 1)
 
 
 def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Result]:

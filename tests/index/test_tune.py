@@ -179,7 +179,7 @@ def test_names_stand_for_the_papers_recalls():
             check_recall(bad)
 
 
-@pytest.mark.parametrize("n", [1_000, 100_000, 10**7])
+@pytest.mark.parametrize("n", [1_000, 100_000, 2**17, 2**19, 10**7])
 @pytest.mark.parametrize("dim", [1, 3, 100, 101])
 def test_recipes_are_few_and_a_graph_is_for_few_neighbours(n, dim):
     few, many = recipes_for(n, dim, 10), recipes_for(n, dim, 10_000)
@@ -189,10 +189,11 @@ def test_recipes_are_few_and_a_graph_is_for_few_neighbours(n, dim):
 
 
 def test_many_lists_are_found_by_codes_and_very_many_by_a_graph():
-    """A few centroids are compared faster than codes are read."""
-    files = [recipe.removesuffix(",PQ6x4fs") for recipe in recipes_for(10**7, 6, 1)[:4]]
-    assert files == ["IVF8192(PQ6x4fs)", "IVF4096(PQ6x4fs)", "IVF2048(PQ6x4fs)", "IVF16384_HNSW32"]
-    assert [recipe for recipe in recipes_for(100_000, 6, 1) if "(" in recipe] == ["IVF1024(PQ6x4fs),PQ6x4fs"]
+    """A few centroids are compared as fast as codes, and of few numbers there are few codes."""
+    files = [recipe.removesuffix(",PQ8x4fs") for recipe in recipes_for(10**7, 8, 1)[:4]]
+    assert files == ["IVF8192(PQ8x4fs)", "IVF4096(PQ8x4fs)", "IVF2048(PQ8x4fs)", "IVF16384_HNSW32"]
+    assert [recipe for recipe in recipes_for(100_000, 8, 1) if "(" in recipe] == ["IVF1024(PQ8x4fs),PQ8x4fs"]
+    assert not any("(" in recipe for recipe in recipes_for(10**7, 7, 1))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import torch
 
 from wolpertinger.index.base import Vectors
 from wolpertinger.index.store import Store
-from wolpertinger.threads import count_threads
+from wolpertinger.threads import count_threads, has_torchs_threads, is_forked
 
 EXAMPLES = '"Flat", "IVF256,Flat", "HNSW32", "IVF256,SQ8" or "IVF256,PQ10x4fs"'
 # Of k-means: rows for each list, and rounds. Recall of 300,000 x 20 at 8, 32, 128 of 512 lists: 0.423, 0.760, 0.981;
@@ -53,17 +53,16 @@ def build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) 
         inverted_file.cp.max_points_per_centroid = TRAINING_ROWS
         inverted_file.cp.niter = TRAINING_ROUNDS
         inverted_file.cp.min_points_per_centroid = 1  # else FAISS prints a warning about small tables to stderr
-        quantizer = faiss.downcast_index(inverted_file.quantizer)
-        if hasattr(quantizer, "pq"):
+        if hasattr(quantizer := faiss.downcast_index(inverted_file.quantizer), "pq"):
             quantizer.pq.cp.min_points_per_centroid = 1
-        if centroids is not None and len(centroids) == inverted_file.nlist:
-            quantizer.train(centroids)  # if they are kept as codes
-            quantizer.add(centroids)
     if hasattr(codes := innermost(index), "pq"):
         codes.pq.cp.min_points_per_centroid = 1
         codes.pq.cp.niter = TRAINING_ROUNDS
     try:
-        with faiss_threads(count_threads()):
+        with faiss_threads(_building_threads()):
+            if centroids is not None and inverted_file is not None and len(centroids) == inverted_file.nlist:
+                inverted_file.quantizer.train(centroids)  # if they are kept as codes
+                inverted_file.quantizer.add(centroids)
             sample = _sample(store, rows)
             if centroids is None and (expected := _training_seconds(inverted_file, sample)) > seconds:
                 raise TooSlowError(expected, seconds)
@@ -124,7 +123,7 @@ def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
 
 def add_rows(index: Any, store: Store, start: int) -> None:
     """Put what was added to the store since it had `start` rows into the index."""
-    with faiss_threads(count_threads()):
+    with faiss_threads(_building_threads()):
         for block in store.blocks(ADDED_ROWS, start):
             index.add(limit(store.rows(block)))
 
@@ -158,14 +157,23 @@ def _kinds(index: Any) -> list[str]:
     return kinds
 
 
+def divides_itself() -> bool:
+    """Whether FAISS may divide a search: it has torch's own threads, which are awake."""
+    return has_torchs_threads() and _shares_openmp()
+
+
 @cache
-def has_torchs_threads() -> bool:
-    """Whether FAISS and torch share one OpenMP, and with it the threads that are awake: so it is on Linux, if torch was
-    imported first.
+def _shares_openmp() -> bool:
+    """Whether FAISS and torch have the same OpenMP, as on Linux, if torch was imported first: what the one says of the
+    number of threads the other hears.
     """
     before = torch.get_num_threads()
     with faiss_threads(before + 1):
         return torch.get_num_threads() == before + 1
+
+
+def _building_threads() -> int:
+    return 1 if is_forked() else count_threads()
 
 
 @contextmanager

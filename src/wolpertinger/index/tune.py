@@ -24,7 +24,8 @@ MOST_QUERIES = 1_000  # to tune on: for k = 1 and a recall of 0.99 the standard 
 LEAST_QUERIES = 32  # ... and for large k few do, as each asks for many neighbours
 NEIGHBOURS = 32_000  # exact ones to tune on, in all
 EXACT_BELOW = 1_000  # vectors: nothing beats a scan of so few
-CODED_LISTS = 1024
+LEAST_CODED_LISTS, MOST_CODED_LISTS = 1024, 8192  # a few centroids are compared as fast as codes; of more a graph ...
+LEAST_CODED_DIM = 8  # ... is faster, and of few numbers there are few codes: 714 for 1,024 centroids of 3, 16 of 1
 UNBUILT = "not built, and only what is built was asked for"
 
 
@@ -141,8 +142,8 @@ class Tuner:
         start = time.perf_counter()
         file = recipe.partition(",")[0]
         index = FaissIndex(self.store, recipe, build_seconds=seconds, centroids=self._centroids.get(file))
-        if index.kind == "IVF":
-            self._centroids[file] = index.centroids
+        if index.kind == "IVF":  # those that are kept as codes would be worse each time
+            self._centroids.setdefault(file, index.centroids)
         self._built[recipe] = Built(index, time.perf_counter() - start, index.nbytes / self.store.size)
 
 
@@ -167,20 +168,22 @@ def recipes_for(n: int, dim: int, k: int) -> list[str]:
     graph (HNSW) is for few neighbours: at k = 10,000 it is slower than a scan of everything.
     """
     codes = f"PQ{dim if dim <= 64 or dim % 2 else dim // 2}x4fs"
-    lists = [2 ** round(math.log2(factor * math.sqrt(n))) for factor in (2, 1, 0.5, 4)]
-    files = [_file(count, codes) for count in lists if 40 * count <= n]
+    nearest = math.floor(math.log2(math.sqrt(n)) + 0.5)  # power of two
+    lists = [2**power for power in (nearest + 1, nearest, nearest - 1, nearest + 2)]
+    files = [_file(count, dim, codes) for count in lists if 40 * count <= n]
     recipes = [*(f"{file},{codes}" for file in files), codes]
     recipes += [f"{file},{whole}" for file in files[:1] for whole in ("Flat", "SQ8")]
     return [*recipes, "HNSW16"] if k <= 1_000 else recipes
 
 
-def _file(lists: int, codes: str) -> str:
-    """An inverted file. It finds the nearest of many lists by codes too: by their centroids themselves that takes as
-    long as the scan of what is in them (a million vectors, 2,048 lists, the nearest 75 for 64 queries: 1.7 and 0.5 ms).
+def _file(lists: int, dim: int, codes: str) -> str:
+    """An inverted file. It finds the nearest of many lists by codes too: by the centroids themselves that takes as long
+    as the scan of what is in them (a million vectors of 20 numbers, the nearest 75 of 2,048 lists for 64 queries on one
+    thread: 1.7 ms, and 0.5 by codes).
     """
-    if lists < CODED_LISTS:
-        return f"IVF{lists}"
-    return f"IVF{lists}({codes})" if lists <= 8192 else f"IVF{lists}_HNSW32"
+    if lists > MOST_CODED_LISTS:
+        return f"IVF{lists}_HNSW32"
+    return f"IVF{lists}({codes})" if lists >= LEAST_CODED_LISTS and dim >= LEAST_CODED_DIM else f"IVF{lists}"
 
 
 def count_queries(k: int) -> int:

@@ -10,6 +10,7 @@ from stable_baselines3.common.logger import configure
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import diagnostics
+from wolpertinger.agent.policy import Choice
 from wolpertinger.index import ExactIndex, promise, trials, tune
 
 from .envs import TargetEnv, greedy, scramble_all, small_agent
@@ -47,6 +48,23 @@ def test_one_candidate_is_never_reranked(tmp_path):
     assert row["train/q_chosen"] == pytest.approx(row["train/q_candidates"])
     # The nearest of 32 x 32 points is at most half a diagonal of the grid away.
     assert row["train/proto_distance"] <= math.sqrt(2) / 31 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("k", "expected"), [(1, [True, False, False, False, True, False, False, True]), (2, [True] * 8)]
+)
+def test_one_of_some_steps_with_one_candidate_is_valued_and_the_first_after_a_write(k, expected, monkeypatch):
+    monkeypatch.setattr(diagnostics, "VALUED", 4)
+    agent = small_agent(TargetEnv(length=None), k=k, learning_starts=0, gradient_steps=0)
+    valued = []
+    add = agent.diagnostics.add_pick
+    monkeypatch.setattr(
+        agent.diagnostics, "add_pick", lambda pick, unit: (valued.append(isinstance(pick, Choice)), add(pick, unit))
+    )
+    agent.learn(7)
+    agent.dump_logs()
+    agent.learn(1, reset_num_timesteps=False)
+    assert valued == expected
 
 
 def scrambled_agent():

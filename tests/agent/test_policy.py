@@ -66,6 +66,21 @@ def test_one_candidate_is_the_nearest_action(agent, actions, obs, proto):
         np.testing.assert_array_equal(chosen[i], all_actions(actions)[nearest])
 
 
+def test_of_one_candidate_nobody_asks_the_critic_to_act(agent, obs, proto, monkeypatch):
+    chosen = agent.policy.choose(obs, proto, agent.critic)
+    monkeypatch.setattr(agent.critic, "features", lambda obs: pytest.fail("the critic was asked"))
+    picked = agent.policy.act(obs, proto, agent.critic)
+    for ours, theirs in ((picked.action, chosen.action), (picked.vector, chosen.vector), (picked.proto, proto)):
+        np.testing.assert_array_equal(ours, theirs)
+    assert agent.predict(obs.numpy(), deterministic=True)[0].shape == tuple(chosen.action.shape)
+
+
+def test_of_several_candidates_the_critic_picks_the_action(agent, obs, proto):
+    agent.k = 9
+    picked, chosen = (ask(obs, proto, agent.critic) for ask in (agent.policy.act, agent.policy.choose))
+    np.testing.assert_array_equal(picked.action, chosen.action)
+
+
 def test_all_candidates_give_the_greedy_action_over_all_of_a(agent, actions, obs, proto):
     agent.k = actions.n
     chosen = agent.policy.choose(obs, proto, agent.critic).action

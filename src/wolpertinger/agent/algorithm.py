@@ -271,18 +271,18 @@ class Wolpertinger(ActionSetAlgorithm):
         """The policy's actions under noise in the environments at `places`; the noise moves on in all of them."""
         assert self._last_obs is not None
         obs, rows = obs_as_tensor(self._last_obs, self.device), torch.as_tensor(places, device=self.device)
+        act = self.policy.choose if self.diagnostics.want_values else self.policy.act
         if self.forms["candidates"] == "critic":  # which asks no actor
-            obs = _rows(obs, rows)
-            choice = self.policy.choose(obs, self.policy.propose(self.actor, obs), self.critic)
-            self.diagnostics.add_choice(choice, None)
-            return choice.action.cpu().numpy()
-        unit = self.actor.unit(obs)  # the proto-action in [-1, 1]
-        noisy = torch.as_tensor(self.explorer.perturb(unit.cpu().numpy(), progress), device=unit.device)
-        if len(places) < len(unit):
-            obs, unit, noisy = _rows(obs, rows), unit[rows], noisy[rows]
-        choice = self.policy.choose(obs, self.actor.scale.to_vectors(noisy), self.critic)
-        self.diagnostics.add_choice(choice, unit)
-        return choice.action.cpu().numpy()
+            obs, unit = _rows(obs, rows), None
+            pick = act(obs, self.policy.propose(self.actor, obs), self.critic)
+        else:
+            unit = self.actor.unit(obs)  # the proto-action in [-1, 1]
+            noisy = torch.as_tensor(self.explorer.perturb(unit.cpu().numpy(), progress), device=unit.device)
+            if len(places) < len(unit):
+                obs, unit, noisy = _rows(obs, rows), unit[rows], noisy[rows]
+            pick = act(obs, self.actor.scale.to_vectors(noisy), self.critic)
+        self.diagnostics.add_pick(pick, unit)
+        return pick.action.cpu().numpy()
 
     def _offered(self, places: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
         """What the environments at `places` offer for guided exploration in their current states."""

@@ -34,7 +34,7 @@ PREDICTORS = ("critic", "target")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Pick:
     """What the policy picked in a batch of states."""
 
     proto: Tensor
@@ -43,6 +43,12 @@ class Choice:
     """The best candidate (batch, ...)."""
     vector: Tensor
     """Its vector (batch, dim)."""
+
+
+@dataclass(frozen=True)
+class Choice(Pick):
+    """The same, by the values of the candidates."""
+
     value: Tensor
     """Its value (batch,)."""
     mean: Tensor
@@ -198,6 +204,15 @@ class WolpertingerPolicy(BasePolicy):
             choice = reduce(Choice.join, (self._best_candidate(critic, search, *part) for part in parts))
         return choice
 
+    def act(self, obs: PyTorchObs, proto: Tensor, critic: Critic, search: CriticSearch | None = None) -> Pick:
+        """As `choose`, for those who want no values: of a single candidate nobody works it out."""
+        if self.k > 1 or self.candidates == "both":
+            return self.choose(obs, proto, critic, search)
+        search = search or self._search_of_training()
+        with torch.no_grad(), self.clock("lookup"):
+            candidates = self.find(proto, self.query(obs, proto, search), search)
+            return Pick(proto, candidates[:, 0], self.embed(candidates)[:, 0])
+
     def _search_of_training(self) -> CriticSearch | None:
         """That of the critic as it was when it was last time to look."""
         if self.search is not None:
@@ -308,7 +323,7 @@ class WolpertingerPolicy(BasePolicy):
         return self._predict(obs, deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
-        return self.choose(observation, self.propose(self.actor, observation), *self.predictor()).action
+        return self.act(observation, self.propose(self.actor, observation), *self.predictor()).action
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:  # to another device
         self._target_search = []

@@ -43,7 +43,7 @@ class Factor:
         """Digits and squared distances (batch, k) of the levels nearest to each query (batch, m), ties by digit."""
         if self.candidates(k) < self.n:
             return self._nearest_in_window(queries[:, 0], k)
-        distances = self._distances(queries)
+        distances = np.ascontiguousarray(self._distances(queries).T)
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return order, np.take_along_axis(distances, order, axis=1)
 
@@ -51,13 +51,18 @@ class Factor:
         """Digits (batch,) of the level nearest to each query: the first column of `nearest`."""
         if self.width == 1:
             return self._nearer_of_two(queries[:, 0])
-        return self._distances(queries).argmin(axis=1)
+        distances = self._distances(queries)
+        if self.n == 2:
+            return (distances[1] < distances[0]).astype(np.int64)
+        return np.ascontiguousarray(distances.T).argmin(axis=1)
 
     def _distances(self, queries: Reals) -> Reals:
-        """From each query to every level, squared (batch, i)."""
-        distances = (queries[:, :1] - self.levels[:, 0]) ** 2
+        """To every level from each query, squared (i, batch): loops over queries are longer than those over two levels,
+        which take twice as long for 1,280 queries of two numbers.
+        """
+        distances = (queries[:, 0] - self.levels[:, :1]) ** 2
         for column in range(1, self.width):
-            distances += (queries[:, column, None] - self.levels[:, column]) ** 2
+            distances += (queries[:, column] - self.levels[:, column, None]) ** 2
         return distances
 
     def _nearer_of_two(self, queries: Reals) -> Digits:

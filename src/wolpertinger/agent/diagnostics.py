@@ -1,6 +1,7 @@
 """What a user needs to see of a training run, averaged between two writes of the log."""
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import torch
 from stable_baselines3.common.logger import Logger
@@ -14,6 +15,15 @@ SATURATED = 0.97  # |tanh| beyond which its gradient is below 6 %
 STEPS_AT_ONCE = 100  # of acting
 VALUED = 16  # one of so many steps at k = 1, where nobody else needs the values
 
+# What is logged of acting: what it needs to be known in a step, and how it follows.
+MEANS: dict[str, tuple[str, Callable[[dict[str, Tensor]], Tensor]]] = {
+    "q_chosen": ("value", lambda seen: seen["value"]),
+    "q_candidates": ("mean", lambda seen: seen["mean"]),
+    "reranked": ("is_nearest", lambda seen: 1 - seen["is_nearest"].float()),
+    "proto_distance": ("vector", lambda seen: (seen["vector"] - seen["proto"]).norm(dim=-1)),
+    "actor_saturation": ("unit", lambda seen: (seen["unit"].abs() > SATURATED).float()),
+}
+
 
 class Diagnostics:
     """Running means of tensors, summed where they are and read only when the log is written."""
@@ -25,9 +35,7 @@ class Diagnostics:
         self._begin()
 
     def _begin(self) -> None:
-        self._proposed: list[tuple[Tensor, ...]] = []
-        self._values: list[tuple[Tensor, Tensor]] = []
-        self._nearest: list[Tensor] = []
+        self._acting: defaultdict[str, list[Tensor]] = defaultdict(list)
         self._steps = 0
 
     def add(self, **values: Tensor) -> None:
@@ -40,37 +48,31 @@ class Diagnostics:
 
     @property
     def want_values(self) -> bool:
-        """Whether the next acting step should be one with values, whoever else needs them."""
+        """Whether the next acting step should be one with values, though nobody else may need them."""
         return self._unvalued >= VALUED - 1
 
     def add_pick(self, pick: Pick, unit: Tensor | None) -> None:
         """One acting step: what was picked, and the actor's output in [-1, 1] before noise, if anyone asked it."""
         # Tensors of one row cost what an operation costs, so a hundred steps are worked out at once: 3 times as fast.
-        if unit is not None:
-            self._proposed.append((pick.vector, pick.proto, unit))
+        seen = {"unit": unit}
         if isinstance(pick, Choice):
-            self._values.append((pick.value, pick.mean))
-            if pick.is_nearest is not None:
-                self._nearest.append(pick.is_nearest)
+            seen |= {"value": pick.value, "mean": pick.mean, "is_nearest": pick.is_nearest}
+            seen |= {} if unit is None else {"vector": pick.vector, "proto": pick.proto}
+        for name, tensor in seen.items():
+            if tensor is not None:
+                self._acting[name].append(tensor)
         self._unvalued = 0 if isinstance(pick, Choice) else self._unvalued + 1
         self._steps += 1
         if self._steps == STEPS_AT_ONCE:
             self._add_acting()
 
     def _add_acting(self) -> None:
-        if self._values:
-            value, mean = (torch.cat(column).mean() for column in zip(*self._values, strict=True))
-            self._add_mean(len(self._values), q_chosen=value, q_candidates=mean)
-        if self._proposed:
-            vector, proto, unit = (torch.cat(column) for column in zip(*self._proposed, strict=True))
-            distance, saturation = (vector - proto).norm(dim=-1).mean(), (unit.abs() > SATURATED).float().mean()
-            self._add_mean(len(self._proposed), proto_distance=distance, actor_saturation=saturation)
-        if self._nearest:
-            self._add_mean(len(self._nearest), reranked=1 - torch.cat(self._nearest).float().mean())
+        seen = {name: torch.cat(tensors) for name, tensors in self._acting.items()}
+        for name, (source, value) in MEANS.items():
+            if source in seen:
+                steps = len(self._acting[source])
+                self._add(steps, {name: steps * value(seen).mean()})
         self._begin()
-
-    def _add_mean(self, count: int, **means: Tensor) -> None:
-        self._add(count, {name: count * mean for name, mean in means.items()})
 
     def record(self, logger: Logger, clock: Clock, actions: ActionSet, k: int) -> None:
         """Write the means since the last call, the seconds spent in each part of the work, and the lookup's recall."""

@@ -41,14 +41,14 @@ class Pick:
     """Where the candidates were looked for (batch, dim)."""
     action: Tensor
     """The best candidate (batch, ...)."""
-    vector: Tensor
-    """Its vector (batch, dim)."""
 
 
 @dataclass(frozen=True)
 class Choice(Pick):
     """The same, by the values of the candidates."""
 
+    vector: Tensor
+    """Of the action (batch, dim)."""
     value: Tensor
     """Its value (batch,)."""
     mean: Tensor
@@ -205,13 +205,12 @@ class WolpertingerPolicy(BasePolicy):
         return choice
 
     def act(self, obs: PyTorchObs, proto: Tensor, critic: Critic, search: CriticSearch | None = None) -> Pick:
-        """As `choose`, for those who want no values: of a single candidate nobody works it out."""
+        """As `choose`, for those who want the action only: the value of a single candidate is of no use to them."""
         if self.k > 1 or self.candidates == "both":
             return self.choose(obs, proto, critic, search)
         search = search or self._search_of_training()
         with torch.no_grad(), self.clock("lookup"):
-            candidates = self.find(proto, self.query(obs, proto, search), search)
-            return Pick(proto, candidates[:, 0], self.embed(candidates)[:, 0])
+            return Pick(proto, self.find(proto, self.query(obs, proto, search), search)[:, 0])
 
     def _search_of_training(self) -> CriticSearch | None:
         """That of the critic as it was when it was last time to look."""

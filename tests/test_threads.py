@@ -73,6 +73,14 @@ def test_an_error_in_any_part_surfaces(bad, both_kinds):
     assert divide(lambda rows: rows.stop, 30, least=1) == [10, 20, 30]  # the threads are still there
 
 
+@pytest.mark.parametrize("threads_wanted", [1, 2])
+def test_tasks_at_once_return_in_order(threads_wanted):
+    set_threads(threads_wanted)
+    assert threads.at_once(*(lambda number=number: number**2 for number in range(5))) == [0, 1, 4, 9, 16]
+    with pytest.raises(ZeroDivisionError):
+        threads.at_once(lambda: 1, lambda: 1 / 0)
+
+
 def test_work_that_divides_its_own_work_does_not_wait_for_itself(both_kinds):
     """A lookup that came back short is left to a scan, which divides its queries too: that was for ever."""
     set_threads(2)

@@ -73,6 +73,17 @@ def share(work: Callable[[Piece], Any], pieces: Iterable[Piece], most: int | Non
     _take_all(work, waiting, min(limits) if has_torchs_threads() else 1)
 
 
+def at_once(*tasks: Callable[[], Any]) -> list[Any]:
+    """What each of some tasks returns, in order; they are shared."""
+    results: dict[int, Any] = {}
+
+    def do(number: int) -> None:
+        results[number] = tasks[number]()
+
+    share(do, range(len(tasks)))
+    return [results[number] for number in range(len(tasks))]
+
+
 def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Result]:
     """Results of `work` on slices that cover n rows in order: one per thread, of at least `least` rows each.
 

@@ -40,8 +40,9 @@ FEWEST = 8  # of them, to tell the errors by
 # those with the largest estimates, then of all that were scored. Of a critic with units for single items (Complete
 # Journey, 200 updates), 5 deviations at first and no second time missed 16 of 4,096 choices and scored 21 % of the
 # candidates, 6 missed 5 and scored 28 %, 7 missed 3 and scored 36 %; 4 and then 5 missed 4 and scored 25 %, 4 and then
-# 5.5 missed 2 and scored 30 %. Where lines fit well (generated, 600 updates), all of these score 11 to 14 %.
-MARGINS = (4.0, 5.5)
+# 5.5 missed 2 and scored 30 %. Where lines fit well (generated, 600 updates), all of these score 11 to 14 %. Errors of
+# 8-bit products are much alike, and few are scored before the second time: once is enough, and saves 1 ms of 64 x 656.
+LINE_MARGINS, ROUNDED_MARGINS = (4.0, 5.5), (5.5,)
 BLOCK = 2048  # candidates estimated together
 REMEMBERED = 4096  # choices of training among which an action must be ...
 WINS = 2  # ... so often to be a favourite
@@ -68,16 +69,23 @@ def screened(
     values = Values(networks_in(critic, features, list if has_bits else pack), features)  # few are left by 8 bits
     if has_bits:
         estimates = eight_bit.estimate(critic, features, vectors)  # (batch, k)
-        scored = _score(values, vectors, estimates, ROUNDED)
+        scored = _score(values, vectors, estimates, ROUNDED, ROUNDED_MARGINS)
     else:
         stand_ins = [StandIn(network, critic.scale, features, vectors) for network in networks]
         estimates = torch.stack([stand_in(vectors) for stand_in in stand_ins]).amin(dim=0)
-        scored = _score(values, vectors, estimates, FIRST, favourites())
+        scored = _score(values, vectors, estimates, FIRST, LINE_MARGINS, favourites())
     value, place = scored.max(dim=1)
     return Best(place, value, estimates.mean(dim=1))
 
 
-def _score(values: Values, vectors: Tensor, estimates: Tensor, first: float, also: Tensor | None = None) -> Tensor:
+def _score(
+    values: Values,
+    vectors: Tensor,
+    estimates: Tensor,
+    first: float,
+    margins: tuple[float, ...],
+    also: Tensor | None = None,
+) -> Tensor:
     """Values (batch, k) of the actions whose estimate is among the largest, a share `first` of them, or can still win,
     and of those that `also` says; -inf for the others.
     """
@@ -97,7 +105,7 @@ def _score(values: Values, vectors: Tensor, estimates: Tensor, first: float, als
     errors = found - estimates.gather(1, largest)
     mean, deviation = errors.mean(dim=1), errors.std(dim=1, correction=0)
     has_more = also is not None and score(also)
-    for number, margin in enumerate(MARGINS):
+    for number, margin in enumerate(margins):
         if number and has_more:
             mean, deviation = _moments(scored - estimates, ~scored.isneginf())
         deviation = deviation.clamp_min(deviation.median())  # a state's own best may happen to be all alike

@@ -28,8 +28,13 @@ def measure(effort: Effort) -> dict[str, Any]:
     """Rows by set, networks and updates so far."""
     points = POINTS if effort.most_seconds == float("inf") else POINTS[:2]
     rows = [row for name in SETS for preset in ("paper", "nearest") for row in follow(name, preset, points)]
-    names = ("LEAST", "IN_ALL", "WIDEST", "SAMPLE", "KEPT", "FIRST", "MARGINS", "REMEMBERED", "WINS", "FAVOURED")
-    return {"settings": {name.lower(): getattr(screening, name) for name in names}, "train_k": TRAIN_K, "rows": rows}
+    return {"settings": settings(), "train_k": TRAIN_K, "rows": rows}
+
+
+def settings() -> dict[str, Any]:
+    """Of screening, all that a choice may depend on."""
+    limits = ("LEAST", "IN_ALL", "WIDEST", "SAMPLE", "KEPT", "FIRST", "ROUNDED", "REMEMBERED", "WINS", "FAVOURED")
+    return {name.lower(): getattr(screening, name) for name in (*limits, "LINE_MARGINS", "ROUNDED_MARGINS")}
 
 
 def follow(name: str, preset: str, points: tuple[int, ...]) -> list[dict[str, Any]]:

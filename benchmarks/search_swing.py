@@ -91,10 +91,10 @@ def measure(kind: str, seed: int) -> list[dict[str, Any]]:
     if kind == "target":
         policy, choose = agent.policy, agent.policy.choose
 
-        def act(obs: Any, proto: Any, critic: Critic) -> Any:
-            return choose(obs, proto, critic, policy.predictor()[1] if critic is agent.critic else None)
+        def act(obs: Any, proto: Any, critic: Critic, search: Any = None) -> Any:
+            return choose(obs, proto, critic, policy.predictor()[1] if critic is agent.critic else search)
 
-        policy.choose = act  # type: ignore[method-assign, assignment]
+        policy.choose = policy.act = act  # type: ignore[method-assign]
     watcher = Watcher(env.get_attr("model")[0])
     agent.learn(SCHEDULED, callback=watcher)
     return watcher.looks

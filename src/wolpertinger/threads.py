@@ -74,13 +74,15 @@ def share(work: Callable[[Piece], Any], pieces: Iterable[Piece], most: int | Non
 
 
 def at_once(*tasks: Callable[[], Any]) -> list[Any]:
-    """What each of some tasks returns, in order; they are shared."""
+    """What each of some tasks returns, in order; they are shared, unless there are more threads than tasks: then torch
+    divides what is in them.
+    """
     results: dict[int, Any] = {}
 
     def do(number: int) -> None:
         results[number] = tasks[number]()
 
-    share(do, range(len(tasks)))
+    share(do, range(len(tasks)), None if count_threads() <= len(tasks) else 1)
     return [results[number] for number in range(len(tasks))]
 
 

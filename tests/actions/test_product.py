@@ -113,7 +113,7 @@ def test_ties_among_2_to_the_100_plans_go_by_their_digits():
 def test_one_neighbour_is_the_first_of_two(seed):
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(np.repeat(np.linspace(-1, 1, 9), 3))  # unsorted, every level three times
-    levels = [shuffled, rng.normal(size=(5, 2)), [0.3], shuffled, [2.0, -1.0], np.eye(3)]  # of several widths
+    levels = [shuffled, rng.normal(size=(5, 2)), [0.3], shuffled, [2.0, -1.0], np.eye(3), np.eye(2)]
     actions = ActionProduct(levels, space=["discrete", "multidiscrete"][seed % 2])
     queries = rng.choice(np.linspace(-1.5, 1.5, 25), size=(40, actions.dim))  # on levels, halfway and beyond
     np.testing.assert_array_equal(actions.nearest(queries, 1), actions.nearest(queries, 2)[:, :1])

@@ -43,28 +43,28 @@ def test_every_column_is_there_and_finite(tmp_path):
 
 
 def test_one_candidate_is_never_reranked(tmp_path):
-    row = last_row(small_agent(k=1), tmp_path)
+    row = last_row(small_agent(TargetEnv(length=20), k=1), tmp_path)
     assert row["train/reranked"] == 0
     assert row["train/q_chosen"] == pytest.approx(row["train/q_candidates"])
     # The nearest of 32 x 32 points is at most half a diagonal of the grid away.
     assert row["train/proto_distance"] <= math.sqrt(2) / 31 + 1e-6
 
 
-@pytest.mark.parametrize(
-    ("k", "expected"), [(1, [True, False, False, False, True, False, False, True]), (2, [True] * 8)]
-)
-def test_one_of_some_steps_with_one_candidate_is_valued_and_the_first_after_a_write(k, expected, monkeypatch):
+@pytest.mark.parametrize(("k", "expected"), [(1, "VnnnV n Vn"), (2, "VVVVV V VV")])
+def test_one_of_some_steps_with_one_candidate_is_valued_and_the_first_after_a_row_without(k, expected, monkeypatch):
     monkeypatch.setattr(diagnostics, "VALUED", 4)
     agent = small_agent(TargetEnv(length=None), k=k, learning_starts=0, gradient_steps=0)
-    valued = []
-    add = agent.diagnostics.add_pick
-    monkeypatch.setattr(
-        agent.diagnostics, "add_pick", lambda pick, unit: (valued.append(isinstance(pick, Choice)), add(pick, unit))
-    )
-    agent.learn(7)
-    agent.dump_logs()
-    agent.learn(1, reset_num_timesteps=False)
-    assert valued == expected
+    add, valued = agent.diagnostics.add_pick, []
+
+    def watch(pick, unit):
+        valued.append("V" if isinstance(pick, Choice) else "n")
+        add(pick, unit)
+
+    monkeypatch.setattr(agent.diagnostics, "add_pick", watch)
+    for row in expected.split():
+        agent.learn(len(row), reset_num_timesteps=not valued)
+        agent.dump_logs()
+    assert "".join(valued) == expected.replace(" ", "")
 
 
 def scrambled_agent():

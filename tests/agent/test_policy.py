@@ -72,7 +72,9 @@ def test_of_one_candidate_nobody_asks_the_critic_to_act(agent, obs, proto, monke
     picked = agent.policy.act(obs, proto, agent.critic)
     for ours, theirs in ((picked.action, chosen.action), (picked.proto, proto)):
         np.testing.assert_array_equal(ours, theirs)
-    assert agent.predict(obs.numpy(), deterministic=True)[0].shape == tuple(chosen.action.shape)
+    monkeypatch.setattr(agent.policy, "propose", lambda actor, obs: proto)
+    np.testing.assert_array_equal(agent.predict(obs.numpy(), deterministic=True)[0], chosen.action)
+    assert len(agent.policy.act(obs[:0], proto[:0], agent.critic).action) == 0
 
 
 def test_of_several_candidates_the_critic_picks_the_action(agent, obs, proto):

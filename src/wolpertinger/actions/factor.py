@@ -43,7 +43,7 @@ class Factor:
         """Digits and squared distances (batch, k) of the levels nearest to each query (batch, m), ties by digit."""
         if self.candidates(k) < self.n:
             return self._nearest_in_window(queries[:, 0], k)
-        distances = np.ascontiguousarray(self._distances(queries).T)
+        distances = self._distances(queries)
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return order, np.take_along_axis(distances, order, axis=1)
 
@@ -52,18 +52,19 @@ class Factor:
         if self.width == 1:
             return self._nearer_of_two(queries[:, 0])
         distances = self._distances(queries)
-        if self.n == 2:
-            return (distances[1] < distances[0]).astype(np.int64)
-        return np.ascontiguousarray(distances.T).argmin(axis=1)
+        if self.n == 2:  # half the time of `argmin`
+            return (distances[:, 1] < distances[:, 0]).astype(np.int64)
+        return distances.argmin(axis=1)
 
     def _distances(self, queries: Reals) -> Reals:
-        """To every level from each query, squared (i, batch): loops over queries are longer than those over two levels,
-        which take twice as long for 1,280 queries of two numbers.
-        """
-        distances = (queries[:, 0] - self.levels[:, :1]) ** 2
+        """From each query to every level, squared (batch, i)."""
+        # The inner loop is over the more of them: over two levels, 1,280 queries of two numbers took twice as long.
+        is_turned = self.n < len(queries)
+        outer, inner = (self.levels, queries) if is_turned else (queries, self.levels)
+        distances = (outer[:, :1] - inner[:, 0]) ** 2
         for column in range(1, self.width):
-            distances += (queries[:, column] - self.levels[:, column, None]) ** 2
-        return distances
+            distances += (outer[:, column, None] - inner[:, column]) ** 2
+        return distances.T if is_turned else distances
 
     def _nearer_of_two(self, queries: Reals) -> Digits:
         """The same for scalar levels, from the one on each side of the query: O(log i)."""

@@ -13,9 +13,9 @@ from wolpertinger.agent.policy import Choice, Pick
 
 SATURATED = 0.97  # |tanh| beyond which its gradient is below 6 %
 STEPS_AT_ONCE = 100  # of acting
-VALUED = 16  # one of so many steps at k = 1, where nobody else needs the values
+VALUED = 17  # one of so many steps at k = 1, where nobody else needs the values; few episodes are as long
 
-# What is logged of acting: what it needs to be known in a step, and how it follows.
+# What is logged of acting: the tensor without which a step tells nothing of it, and how it follows from all of them.
 MEANS: dict[str, tuple[str, Callable[[dict[str, Tensor]], Tensor]]] = {
     "q_chosen": ("value", lambda seen: seen["value"]),
     "q_candidates": ("mean", lambda seen: seen["mean"]),
@@ -79,7 +79,9 @@ class Diagnostics:
         self._add_acting()
         for name, total in self._sums.items():
             logger.record(f"train/{name}", (total / self._counts[name]).item())
-        self._sums, self._counts, self._unvalued = {}, defaultdict(int), VALUED
+        if "q_chosen" not in self._sums:  # so short a row: the next one is to have it
+            self._unvalued = VALUED
+        self._sums, self._counts = {}, defaultdict(int)
         for name, seconds in clock.seconds.items():
             logger.record(f"time/{name}", seconds)
         healths = actions.health if isinstance(actions, ActionTable) else []

@@ -58,7 +58,7 @@ def estimate(critic: Critic, features: Tensor, vectors: Tensor) -> Tensor:
         around = critic.scale.to_inputs(middle), critic.scale.stretch(sample - middle)
         own = (network for network in critic.networks if isinstance(network, QNetwork))
         tasks = (partial(Rounded, network, features, *around) for network in own)
-        # Many small operations, which torch does not divide: 0.7 ms less than one after the other.
+        # Many small operations, most of which torch does not divide: 0.7 ms less than one after the other, of 22.
         levels, *networks = at_once(lambda: Levels.of(critic.scale.stretch(vectors - middle)), *tasks)
         if all(network.is_usable for network in networks):
             for network in networks:
@@ -76,7 +76,7 @@ class Rounded:
     """
 
     levels: "Levels"
-    """Those that all actions are in; to be set."""
+    """That actions come in, whoever they are: set when both are known."""
 
     def __init__(self, network: QNetwork, features: Tensor, middle: Tensor, sample: Tensor) -> None:
         weight = network.action.weight

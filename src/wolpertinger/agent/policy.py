@@ -40,7 +40,7 @@ class Pick:
     proto: Tensor
     """Where the candidates were looked for (batch, dim)."""
     action: Tensor
-    """The best candidate (batch, ...)."""
+    """The best candidate (batch, ...), or the only one."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,10 @@ class WolpertingerPolicy(BasePolicy):
         return choice
 
     def act(self, obs: PyTorchObs, proto: Tensor, critic: Critic, search: CriticSearch | None = None) -> Pick:
-        """As `choose`, for those who want the action only: the value of a single candidate is of no use to them."""
+        """As `choose`, for those who want the action only: the value of a single candidate is of no use to them.
+
+        A policy that chooses otherwise overrides this as well.
+        """
         if self.k > 1 or self.candidates == "both":
             return self.choose(obs, proto, critic, search)
         search = search or self._search_of_training()

@@ -49,7 +49,8 @@ def measure_cost(agent: Wolpertinger, observations: npt.NDArray[Any], ks: Sequen
 
 def _step(agent: Wolpertinger, observations: npt.NDArray[Any], n_envs: int) -> Callable[[], float]:
     """What a step chooses: an action in every environment, and the target's for each sample of the updates."""
-    acting, learning = _choice(agent, observations, n_envs), _choice(agent, observations, agent.batch_size)
+    acting = _choice(agent, agent.policy.act, observations, n_envs)
+    learning = _choice(agent, agent.policy.choose, observations, agent.batch_size)
     choices = updates_per_step(agent, n_envs) * (2 if agent.gradient_at == "action" else 1)
 
     def seconds() -> float:
@@ -70,13 +71,15 @@ def updates_per_step(agent: Wolpertinger, n_envs: int) -> float:
     return agent.gradient_steps / frequency.frequency if frequency.unit.value == "step" else 1.0
 
 
-def _choice(agent: Wolpertinger, observations: npt.NDArray[Any], n: int) -> Callable[[], Any]:
+def _choice(
+    agent: Wolpertinger, choose: Callable[..., Any], observations: npt.NDArray[Any], n: int
+) -> Callable[[], Any]:
     """Choosing in n states."""
     rows = np.arange(n) % len(observations)
     obs, _ = agent.policy.obs_to_tensor(observations[rows])
     with torch.no_grad():
         proto = agent.actor(obs)
-    return lambda: agent.policy.choose(obs, proto, agent.critic)
+    return lambda: choose(obs, proto, agent.critic)
 
 
 def _affordable(agent: Wolpertinger, step: Callable[[], float], ks: Sequence[int]) -> list[int]:

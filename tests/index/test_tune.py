@@ -191,7 +191,7 @@ def test_recipes_are_few_and_a_graph_is_for_few_neighbours(n, dim):
 def test_many_lists_are_found_by_codes_and_very_many_by_a_graph():
     """A few centroids are compared as fast as codes, and of few numbers there are few codes."""
     files = [recipe.removesuffix(",PQ8x4fs") for recipe in recipes_for(10**7, 8, 1)[:4]]
-    assert files == ["IVF8192(PQ8x4fs)", "IVF4096(PQ8x4fs)", "IVF2048(PQ8x4fs)", "IVF16384_HNSW32"]
+    assert files == ["IVF4096(PQ8x4fs)", "IVF8192(PQ8x4fs)", "IVF2048(PQ8x4fs)", "IVF16384_HNSW32"]
     assert [recipe for recipe in recipes_for(100_000, 8, 1) if "(" in recipe] == ["IVF1024(PQ8x4fs),PQ8x4fs"]
     assert not any("(" in recipe for recipe in recipes_for(10**7, 7, 1))
 

@@ -21,7 +21,7 @@ from wolpertinger.index import InnerProductIndex, largest_products
 MOST = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
 # Actions whose keys are worked out per update, on average, unless the user says how often: without and with an index,
 # which has to be built anew as well, and at times tuned.
-PER_UPDATE, PER_UPDATE_INDEXED = 400, 150
+PER_UPDATE, PER_UPDATE_INDEXED = 400, 75
 INDEXED = 200_000  # actions from which on an index takes the place of a product with all keys
 RECALL = 0.95  # of that index
 CHUNK = 2**14  # actions whose keys are worked out together

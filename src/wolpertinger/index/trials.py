@@ -16,7 +16,7 @@ from wolpertinger.index.measure import recall_by_width, seconds_per_query
 from wolpertinger.index.store import Store
 
 CONFIDENCE = 1.645  # standard errors that the measured recall must lie above the promise
-STEP, STRIDE = 1.1, 16  # between one effort and the next; and how many steps at first, until it is enough
+STEP, STRIDE = 1.2, 8  # between one effort and the next; and how many steps at first, until it is enough
 LOOK_BEYOND = 1.2  # times the fastest so far, that an effort may take and still be looked at
 NEARLY = 0.005  # of recall
 WIDER = 4  # widths further, when a search itself found too little

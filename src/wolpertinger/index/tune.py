@@ -169,7 +169,7 @@ def recipes_for(n: int, dim: int, k: int) -> list[str]:
     """
     codes = f"PQ{dim if dim <= 64 or dim % 2 else dim // 2}x4fs"
     nearest = math.floor(math.log2(math.sqrt(n)) + 0.5)  # power of two
-    lists = [2**power for power in (nearest + 1, nearest, nearest - 1, nearest + 2)]
+    lists = [2**power for power in (nearest, nearest + 1, nearest - 1, nearest + 2)]
     files = [_file(count, dim, codes) for count in lists if 40 * count <= n]
     recipes = [*(f"{file},{codes}" for file in files), codes]
     recipes += [f"{file},{whole}" for file in files[:1] for whole in ("Flat", "SQ8")]

@@ -77,6 +77,17 @@ def test_of_one_candidate_nobody_asks_the_critic_to_act(agent, obs, proto, monke
     assert len(agent.policy.act(obs[:0], proto[:0], agent.critic).action) == 0
 
 
+def test_of_one_candidate_each_the_critic_picks(obs):
+    """candidates="both" has two at k = 1: the nearest, and the one that the critic finds."""
+    agent = small_agent(TargetEnv(ActionTable(VECTORS)), k=1, critic="two-tower", candidates="both")
+    scramble_all(agent)
+    agent.policy.refresh()
+    proto = torch.as_tensor(VECTORS[:BATCH])
+    picked, chosen = (ask(obs, proto, agent.critic) for ask in (agent.policy.act, agent.policy.choose))
+    np.testing.assert_array_equal(picked.action, chosen.action)
+    assert picked.k == 2
+
+
 def test_of_several_candidates_the_critic_picks_the_action(agent, obs, proto):
     agent.k = 9
     picked, chosen = (ask(obs, proto, agent.critic) for ask in (agent.policy.act, agent.policy.choose))

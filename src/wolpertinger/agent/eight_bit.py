@@ -76,7 +76,7 @@ class Rounded:
     """
 
     levels: "Levels"
-    """That actions come in, whoever they are: set when both are known."""
+    """What all actions come in, to be set before the first call: they are worked out at the same time as this."""
 
     def __init__(self, network: QNetwork, features: Tensor, middle: Tensor, sample: Tensor) -> None:
         weight = network.action.weight

@@ -33,7 +33,7 @@ KEPT = 32  # units per state and layer that stay as they are
 NARROWEST = 4  # vectors, for which lines do well whatever the machine
 # Share of the candidates, those with the largest estimates, that the critic scores in any case: of estimates by 8-bit
 # products, of those by lines. Of 8-bit estimates 0.02 takes 0.6 ms more for 64 x 656 (throw-away); with a float32 first
-# layer it missed 1 of the 65,536 choices in docs/performance.md, and this, with one in 8 bits, 2.
+# layer it missed 1 of the 65,536 choices in docs/performance.md, as does this with one in 8 bits (2 in a run before).
 ROUNDED, FIRST = 0.0125, 0.07
 FEWEST = 8  # of them, to tell the errors by
 # Standard deviations of the estimates' errors by which a candidate must fall short to be out: at first of the errors of

@@ -4,17 +4,31 @@ Importing the package registers its Gymnasium environments.
 """
 
 from wolpertinger import envs
-from wolpertinger.actions import ActionProduct, ActionSet, ActionTable
+from wolpertinger.actions import ActionProduct, ActionSet, ActionTable, TooManyActionsError
 from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
 from wolpertinger.envs import discretize
+from wolpertinger.learners import DDPG
+from wolpertinger.networks import MLP, TwoTower
+from wolpertinger.policy import BestByCritic, Candidates, CandidateSource, Everything, Nearest, States, Union
 
 __all__ = [
+    "DDPG",
+    "MLP",
     "ActionProduct",
     "ActionSet",
     "ActionTable",
+    "BestByCritic",
+    "CandidateSource",
+    "Candidates",
     "CheckpointError",
+    "Everything",
     "Explanation",
     "Exploration",
+    "Nearest",
+    "States",
+    "TooManyActionsError",
+    "TwoTower",
+    "Union",
     "Wolpertinger",
     "discretize",
     "envs",

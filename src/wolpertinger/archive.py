@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, cast
 
 MANIFEST = "manifest.json"
-VERSION = 2
+VERSION = 3
 LARGEST_MANIFEST = 1 << 20  # bytes; read before anything in the file is trusted
 
 # What reading a zip with wrong bytes in it may raise.

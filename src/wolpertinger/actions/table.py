@@ -1,7 +1,7 @@
 """An action set given as a table: one vector per action."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from wolpertinger import archive
 from wolpertinger.actions import table_files
-from wolpertinger.actions.base import Actions
+from wolpertinger.actions.base import Actions, ActionSet
 from wolpertinger.index import Health, PromisedIndex, Store, Tuning, build, check_ids
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 
@@ -18,7 +18,7 @@ KIND = "wolpertinger action table"
 HASHED_ROWS = 1 << 16  # at a time
 
 
-class ActionTable:
+class ActionTable(ActionSet):
     """Actions, each with a row of `vectors` (n, dim), and an index that finds the rows nearest to a point.
 
     :param vectors: float32 in C order is used without a copy, memory-mapped or not: do not change it afterwards.
@@ -30,6 +30,8 @@ class ActionTable:
 
     Actions can be added and removed; the others keep their ids. Not while another thread is looking up.
     """
+
+    kind = "table"
 
     def __init__(
         self,
@@ -52,12 +54,12 @@ class ActionTable:
 
     @property
     def n(self) -> int:
-        """How many actions there are."""
+        """Number of actions."""
         return self._store.n
 
     @property
     def dim(self) -> int:
-        """Numbers in an action's vector."""
+        """Length of an action's vector."""
         return self._store.dim
 
     @property
@@ -71,13 +73,8 @@ class ActionTable:
         return self._index.promise if isinstance(self._index, PromisedIndex) else None
 
     @property
-    def has_changed(self) -> bool:
-        """Whether actions were added or removed since it was made."""
-        return self._store.version > 0
-
-    @property
     def version(self) -> int:
-        """Another number whenever actions were added or removed."""
+        """Changes whenever actions are added or removed; 0 at first."""
         return self._store.version
 
     @property
@@ -131,6 +128,19 @@ class ActionTable:
         """Ids (n,) drawn uniformly from the actions that are there."""
         drawn = rng.integers(self.n, size=n)
         return drawn if self.n == self._store.size else self.ids[drawn]
+
+    def blocks(self, size: int) -> Iterator[Actions]:
+        """The ids of all actions that are there, in blocks of at most `size`."""
+        ids = self.ids
+        return (ids[start : start + size] for start in range(0, len(ids), size))
+
+    def stats(self, k: int) -> dict[str, float | str]:
+        """How the promised recall is kept for k, and what tuning took so far; empty without a promise."""
+        found: dict[str, float | str] = {}
+        for health in (health for health in self.health if health.k == k):
+            found = {"checked": health.checked, "tunings": health.tunings, "index": health.index}
+            found |= {} if health.recall is None else {"recall": health.recall}
+        return found | ({} if self.recall is None else {"tuning_seconds": self.tuning_seconds})
 
     def tune(self, protos: npt.ArrayLike, k: int, *, batch: int = BATCH) -> Tuning:
         """Choose the index for k now, on these proto-actions; the result lists all that was tried."""

@@ -12,14 +12,18 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.utils import LinearSchedule, get_system_info
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.agent import checkpoint
+from wolpertinger.agent import buffer_files, checkpoint
 from wolpertinger.agent.exploration import Exploration
-from wolpertinger.agent.match import match_actions, require_discrete, require_same_actions
-from wolpertinger.agent.options import check_remembered
-from wolpertinger.agent.policy import WolpertingerPolicy
+from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.agent.validation import (
+    match_actions,
+    require_discrete,
+    require_fixed_observations,
+    require_same_actions,
+)
 from wolpertinger.envs.vector import GymnasiumVecEnv
 
 
@@ -31,10 +35,9 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     exploration: Exploration
     final_learning_rate: float | None
     replay_buffer: ReplayBuffer
-    forms: dict[str, str]
-    """`critic` and `candidates`, as they were given."""
+    _arguments: dict[str, Any]
+    """The constructor's, by name, as they were given."""
     _actions_from_env: bool
-    _k: int | float | None
     k: int
 
     @staticmethod
@@ -51,7 +54,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         match_actions(self.actions, wrapped.action_space, wrapped, self.exploration)
         if self._actions_from_env:
             require_same_actions(self.actions, wrapped)
-        check_remembered(self.policy_kwargs, unwrap_vec_normalize(wrapped))
+        require_fixed_observations(self._arguments["critic"], wrapped)
         super().set_env(wrapped, force_reset)
 
     def _setup_lr_schedule(self) -> None:
@@ -78,11 +81,11 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
 
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""
-        checkpoint.save_buffer(self.replay_buffer, path)
+        buffer_files.save_buffer(self.replay_buffer, path)
 
     def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
-        checkpoint.load_buffer(self.replay_buffer, path)
+        buffer_files.load_buffer(self.replay_buffer, path)
 
     @classmethod
     def load(

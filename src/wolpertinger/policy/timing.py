@@ -1,20 +1,20 @@
-"""Where the time goes: a stopwatch with names."""
+"""Where the time goes: seconds by named section."""
 
 from collections import defaultdict
 from time import perf_counter
 from typing import Self
 
 
-class Clock:
-    """Adds up the seconds spent in named blocks: `with clock("lookup"): ...`.
+class SectionTimer:
+    """Adds up the seconds spent in named sections: `with timer("lookup"): ...`.
 
-    A block inside another one counts for itself only: the seconds of all names add up to the time spent.
+    A section inside another one counts for itself only: the seconds of all names add up to the time spent.
     """
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._name = ""  # of the block that comes next
-        self._inner = 0.0  # seconds of the blocks that ended inside the one that is open
+        self._name = ""  # of the section that comes next
+        self._inner = 0.0  # seconds of the sections that ended inside the one that is open
         self._open: list[tuple[str, float, float]] = []
 
     def __call__(self, name: str) -> Self:

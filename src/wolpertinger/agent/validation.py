@@ -1,12 +1,12 @@
-"""Does the action set fit the environment? Said at construction, with both sizes."""
+"""Validation of what an agent is made for: its environment, its action set, and whether they fit."""
 
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from wolpertinger.actions import ActionProduct, ActionSet
+from wolpertinger.actions import ActionSet, count_actions, same_actions
 from wolpertinger.agent.exploration import Exploration
 
 
@@ -23,10 +23,8 @@ def require_discrete(space: spaces.Space) -> None:
         raise ValueError(f"the environment's actions start at {space.start}: number them from 0")
 
 
-def match_actions(
-    actions: ActionSet | None, space: spaces.Space, env: VecEnv | None, exploration: Exploration
-) -> ActionSet:
-    """The action set of the user or the environment, in the form that `space` asks for."""
+def match_actions(actions: ActionSet | None, space: Any, env: VecEnv | None, exploration: Exploration) -> ActionSet:
+    """The action set for an environment: the given one or its own, in the form that its space asks for."""
     if actions is None:
         actions = offered_actions(env)
         if actions is None:
@@ -36,11 +34,11 @@ def match_actions(
             )
     if not isinstance(actions, ActionSet):
         raise TypeError(f"actions={actions!r} is no action set: give ActionTable(vectors) or ActionProduct(levels)")
-    if isinstance(actions, ActionProduct) and actions.n == _size(space):
-        actions = actions.with_space(space)  # type: ignore[arg-type]  # require_discrete has checked it
-    if not _same(actions.space, space):
+    if actions.n == count_actions(space):
+        actions = actions.with_space(space)
+    if not same_actions(actions.space, space):
         raise ValueError(
-            f"the environment takes {_size(space)} actions ({space}), "
+            f"the environment takes {count_actions(space)} actions ({space}), "
             f"the action set has {actions.n} ({actions.space}): they must be the same"
         )
     if exploration.guided and env is not None and not env.has_attr("guided_actions"):  # the warm-up is guided too
@@ -58,22 +56,19 @@ def offered_actions(env: VecEnv | None) -> Any:
 
 def require_same_actions(actions: ActionSet, env: VecEnv) -> None:
     """Refuse an environment that offers another set than `actions`, which the agent took from an environment."""
-    own, other = (getattr(found, "sha256", None) for found in (actions, offered_actions(env)))
-    if own is not None and other is not None and own != other:
+    offered = offered_actions(env)
+    if offered is not None and offered.sha256 != actions.sha256:
         raise ValueError(
-            f"the environment offers an action set with SHA-256 {other}, the agent learned with {own}: "
-            "their actions are not the same"
+            f"the environment offers an action set with SHA-256 {offered.sha256}, the agent learned with "
+            f"{actions.sha256}: their actions are not the same"
         )
 
 
-def _same(space: Any, other: Any) -> bool:
-    """The same actions, whatever the integer type: int32 digits are as good as int64 ones."""
-    if isinstance(space, spaces.Discrete):
-        return isinstance(other, spaces.Discrete) and space.n == other.n
-    return isinstance(other, spaces.MultiDiscrete) and np.array_equal(space.nvec, other.nvec)
-
-
-def _size(space: Any) -> int:
-    if isinstance(space, spaces.Discrete):
-        return int(space.n)
-    return int(np.prod([int(n) for n in space.nvec.flat], dtype=object))
+def require_fixed_observations(critic: Any, env: VecEnv | None) -> None:
+    """Refuse observations whose scaling changes over time where the critic tells states apart by their numbers."""
+    normalised = None if env is None else unwrap_vec_normalize(env)
+    if critic.needs_fixed_features and normalised is not None and normalised.norm_obs:
+        raise ValueError(
+            f"state_embedding={critic.state_embedding} tells states apart by their numbers, which VecNormalize changes "
+            "as it goes: leave out one of them, or make it VecNormalize(..., norm_obs=False)"
+        )

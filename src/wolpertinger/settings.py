@@ -1,0 +1,65 @@
+"""Settings as objects: frozen dataclasses that validate themselves and become JSON."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar
+
+
+class Settings:
+    """Base of the frozen dataclasses that describe a part of the agent; calling one builds that part."""
+
+    kind: ClassVar[str]
+    """The name of the class in files, and of its defaults as an argument: `critic="two-tower"`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The kind and every field, in JSON's terms."""
+        return {"kind": self.kind, **{field.name: _encode(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Settings):
+        return value.to_json()
+    return [_encode(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def read_settings(argument: str, value: Any, known: Mapping[str, type[Settings]]) -> Any:
+    """Settings from their short name or their JSON; objects and callables of the user's own pass as they are."""
+    accepted = ", ".join(f'"{kind}" or {cls.__name__}(...)' for kind, cls in known.items())
+    if isinstance(value, str):
+        value = {"kind": value}
+    if isinstance(value, Mapping):
+        kind: Any = value.get("kind")
+        options = {name: part for name, part in value.items() if name != "kind"}
+        if not isinstance(kind, str) or kind not in known:
+            raise ValueError(f"{argument}={kind!r}: give one of {accepted}")
+        names = [field.name for field in fields(known[kind])]  # type: ignore[arg-type]
+        if unknown := sorted(options.keys() - set(names)):
+            raise ValueError(
+                f"{argument}: {known[kind].__name__} has no {', '.join(unknown)}; it has {', '.join(names)}"
+            )
+        return known[kind](**options)
+    if not callable(value):
+        raise TypeError(f"{argument}={value!r}: give one of {accepted}")
+    return value
+
+
+def check_number(name: str, value: Any, *, least: float = 0, whole: bool = False, optional: bool = False) -> None:
+    """Refuse what is not a finite number of at least `least` (or None, where that is an option)."""
+    if value is None and optional:
+        return
+    right = not isinstance(value, bool) and isinstance(value, int if whole else (int, float))
+    if not (right and least <= value < float("inf")):
+        kind = "a whole number" if whole else "a finite number"
+        raise ValueError(f"{name}={value!r}: give {kind} of at least {least}{' or None' if optional else ''}")
+
+
+def check_choice(name: str, value: Any, choices: Mapping[str, Any] | tuple[str, ...]) -> None:
+    """Refuse what is not one of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r}: give one of {', '.join(map(repr, choices))}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r}: give True or False")

@@ -23,8 +23,8 @@ class DDPG(Settings):
     critic_loss: str = "mse"
     """"mse" (the paper) or "huber"."""
     anchor: float = 0.0
-    """Pulls the proto-action towards the action that the full policy picks in the same state, so that the actor stays in
-    the region where actions are; 0 is the paper's actor."""
+    """Pulls the proto-action towards the action that the full policy picks in the same state, so that the actor stays
+    in the region where actions are; 0 is the paper's actor."""
     gradient_at: str = "proto"
     """Where the actor takes the critic's gradient: at its "proto" (the paper), or at the "action" that the full policy
     makes of it, where the critic has been trained; one more lookup and re-ranking an update."""

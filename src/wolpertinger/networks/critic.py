@@ -67,7 +67,7 @@ class Critic(ScaledModel):
         return self.state_layers(super().features(obs))
 
     def forward(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
-        """Every network's values of one action per state (batch, dim), or of k (batch, k, dim): (critics, batch[, k])."""
+        """Values by every network, of one action per state (batch, dim) or k (batch, k, dim): (critics, batch[, k])."""
         features, inputs = self.features(obs), self.scale.to_inputs(vectors)
         return torch.stack([q(features, inputs) for q in self.q_networks])
 

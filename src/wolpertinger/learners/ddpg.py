@@ -54,8 +54,7 @@ class DDPGLearner:
 
         # Line 13: the target action comes from the full policy, with target actor and target critic.
         with torch.no_grad():
-            next_states = policy.propose(networks.actor_target, batch.next_obs)
-            best = policy.rank(next_states, networks.critic_target)
+            best = policy.rank(self._next_states(batch), networks.critic_target)
             target = batch.rewards + batch.discounts * best.values[:, 0]  # (batch,)
 
         # Line 14: the critic learns the value of the action that was executed.
@@ -74,6 +73,10 @@ class DDPGLearner:
         # Line 16.
         self.polyak.step(self.tau)
         return losses
+
+    def _next_states(self, batch: Transitions) -> States:
+        """The next states with the target actor's proto-actions."""
+        return self.policy.propose(self.networks.actor_target, batch.next_obs)
 
     def _actor_loss(self, batch: Transitions, best: Ranking) -> Tensor:
         """Minus the value of the proto-action; `best` is what line 13 ranked in the next states."""

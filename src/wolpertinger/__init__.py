@@ -7,13 +7,14 @@ from wolpertinger import envs
 from wolpertinger.actions import ActionProduct, ActionSet, ActionTable, TooManyActionsError
 from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
 from wolpertinger.envs import discretize
-from wolpertinger.learners import DDPG
+from wolpertinger.learners import DDPG, TD3
 from wolpertinger.networks import MLP, TwoTower
 from wolpertinger.policy import BestByCritic, Candidates, CandidateSource, Everything, Nearest, States, Union
 
 __all__ = [
     "DDPG",
     "MLP",
+    "TD3",
     "ActionProduct",
     "ActionSet",
     "ActionTable",

@@ -4,9 +4,10 @@ from typing import Any
 
 from wolpertinger.learners.base import Learner, LearnerFactory, Networks, Transitions
 from wolpertinger.learners.ddpg import DDPG
+from wolpertinger.learners.td3 import TD3
 from wolpertinger.settings import Settings, read_settings
 
-LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG}
+LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG, "td3": TD3}
 """Learners by short names."""
 
 
@@ -15,4 +16,4 @@ def make_learner_settings(learner: Any) -> LearnerFactory:
     return read_settings("learner", learner, LEARNERS)
 
 
-__all__ = ["DDPG", "LEARNERS", "Learner", "Networks", "Transitions", "make_learner_settings"]
+__all__ = ["DDPG", "LEARNERS", "TD3", "Learner", "Networks", "Transitions", "make_learner_settings"]

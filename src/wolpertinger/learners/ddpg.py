@@ -50,29 +50,31 @@ class DDPGLearner:
 
     def update(self, batch: Transitions) -> dict[str, Tensor]:
         """Lines 13 to 16 of Algorithm 2; the batch is line 12's."""
-        networks, policy = self.networks, self.policy
+        best, losses = self._update_critic(batch)
+        losses |= self._update_actor(batch, best)
+        self.polyak.step(self.tau)  # line 16
+        return losses
 
+    def _update_critic(self, batch: Transitions) -> tuple[Ranking, dict[str, Tensor]]:
+        networks, policy = self.networks, self.policy
         # Line 13: the target action comes from the full policy, with target actor and target critic.
         with torch.no_grad():
             best = policy.rank(self._next_states(batch), networks.critic_target)
             target = batch.rewards + batch.discounts * best.values[:, 0]  # (batch,)
-
         # Line 14: the critic learns the value of the action that was executed.
         q = networks.critic(batch.obs, policy.embed(batch.actions))  # (critics, batch)
-        critic_loss = len(q) * LOSSES[self.settings.critic_loss](q, target.expand_as(q))
-        minimise(critic_loss, networks.critic, self.settings.max_grad_norm)
+        loss = len(q) * LOSSES[self.settings.critic_loss](q, target.expand_as(q))
+        minimise(loss, networks.critic, self.settings.max_grad_norm)
         policy.source.critic_updated()
-        losses = {"critic_loss": critic_loss.detach()}
+        return best, {"critic_loss": loss.detach()}
 
+    def _update_actor(self, batch: Transitions, best: Ranking) -> dict[str, Tensor]:
         # Line 15: the actor climbs the critic, where candidates depend on it.
-        if policy.source.needs_actor:
-            actor_loss = self._actor_loss(batch, best)
-            minimise(actor_loss, networks.actor, self.settings.max_grad_norm)
-            losses["actor_loss"] = actor_loss.detach()
-
-        # Line 16.
-        self.polyak.step(self.tau)
-        return losses
+        if not self.policy.source.needs_actor:
+            return {}
+        loss = self._actor_loss(batch, best)
+        minimise(loss, self.networks.actor, self.settings.max_grad_norm)
+        return {"actor_loss": loss.detach()}
 
     def _next_states(self, batch: Transitions) -> States:
         """The next states with the target actor's proto-actions."""

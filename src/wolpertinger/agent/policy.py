@@ -24,7 +24,6 @@ from wolpertinger.agent.networks import Actor, Critic
 from wolpertinger.agent.rerank import Best, exact
 from wolpertinger.agent.screening import Favourites, screened
 from wolpertinger.agent.search import CriticSearch, require_listed
-from wolpertinger.memory import keep_freed_memory
 
 CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors of 40 numbers
 RERANKERS = ("exact", "screened")
@@ -127,7 +126,6 @@ class WolpertingerPolicy(BasePolicy):
         self.rerank = rerank
         self.favourites = Favourites()
         self.clock = Clock()
-        keep_freed_memory()
         actor_arch, critic_arch = get_actor_critic_arch([256, 128] if net_arch is None else net_arch)
         if not (actor_arch and critic_arch):
             raise ValueError(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from wolpertinger.agent.networks import Critic, QNetwork, VectorScale
 from wolpertinger.agent.towers import TwoTower
-from wolpertinger.threads import count_threads, share
+from wolpertinger.threads import count_threads
 
 # Candidates in a block, which one thread works on. 64 x 656 with 400-300 units on two threads took 67, 62.5, 61, 62 and
 # 63 ms in blocks of half a state, 1, 2, 3 and 4; all 41,984 in one piece ran at half of that rate.
@@ -98,29 +98,19 @@ class Values:
     def __call__(self, vectors: Tensor, states: Tensor | None = None) -> Tensor:
         """Values (n, m) of m actions (n, m, dim) in each state, or in each of `states` (n,), by number."""
         found = self._features.new_empty(vectors.shape[:2])
-
-        def work(block: tuple[slice, slice]) -> None:
-            rows, columns = block
+        for rows, columns in blocks(found, self._block(found.numel(), found.numel())):
             chosen = rows if states is None else states[rows]
             found[rows, columns] = _least([each(chosen, vectors[rows, columns]) for each in self._networks])
-
-        self._share(work, blocks(found, self._block(found.numel(), found.numel())))
         return found
 
     def of_shared(self, vectors: Tensor) -> Tensor:
         """Values (batch, m) of the same m actions (m, dim) in every state."""
         found = self._features.new_empty(len(self._features), len(vectors))
-
-        def work(columns: slice) -> None:
-            found[:, columns] = _least([each.of_shared(vectors[columns]) for each in self._networks])
-
         step = self._block(len(vectors), found.numel())
-        self._share(work, (slice(start, start + step) for start in range(0, len(vectors), step)))
+        for start in range(0, len(vectors), step):
+            columns = slice(start, start + step)
+            found[:, columns] = _least([each.of_shared(vectors[columns]) for each in self._networks])
         return found
-
-    def _share(self, work: Callable[[Any], None], pieces: Iterable[Any]) -> None:
-        on_cpu = self._features.device.type == "cpu"
-        share(work, pieces, None if on_cpu else 1)  # elsewhere one thread gives all orders, to the stream that it is in
 
     def _block(self, n: int, candidates: int) -> int:
         """How many of n to take at a time: so few that every thread has as many, if they stand for many candidates."""

@@ -1,6 +1,5 @@
 """Exact nearest neighbours by a scan: a float32 matrix product proposes, float64 distances decide."""
 
-import math
 import threading
 import warnings
 
@@ -11,12 +10,10 @@ import torch
 from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, check_k, check_queries
 from wolpertinger.index.shortlist import Distances, Shortlist, decide, search_rows
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.threads import count_threads, share
 
 BLOCK_BYTES = 1 << 24  # of approximate distances at a time
 MOST_QUERIES = 1 << 12  # at a time: the blocks of 65,536 are so narrow that they took 1.3 to 2 times as long
 FEW_QUERIES = 32  # at a time, in each thread, in a table that fits a block for so many
-LEAST = 1 << 17  # distances that are worth a thread: of 64 queries, two pay from 4,000 rows on
 LARGEST_SQUARE = 1e37  # squared distances beyond this may overflow float32
 
 
@@ -55,13 +52,10 @@ class ExactIndex:
             for start in range(0, len(points), step):
                 found[start : start + step] = self._search(points[start : start + step], k)
             return found
-        table, parts = self._centred(whole), min(count_threads(), len(points) * whole.stop // LEAST)
-        step = max(1, min(FEW_QUERIES, math.ceil(len(points) / max(1, parts))))
-
-        def search(start: int) -> None:
-            found[start : start + step] = self._search_whole(points[start : start + step], k, table)
-
-        share(search, range(0, len(points), step), parts)
+        table = self._centred(whole)
+        for start in range(0, len(points), FEW_QUERIES):
+            rows = slice(start, start + FEW_QUERIES)
+            found[rows] = self._search_whole(points[rows], k, table)
         return found
 
     def _catch_up(self) -> None:

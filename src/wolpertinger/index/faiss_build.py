@@ -14,7 +14,7 @@ import torch
 
 from wolpertinger.index.base import Vectors
 from wolpertinger.index.store import Store
-from wolpertinger.threads import count_threads, has_torchs_threads, is_forked
+from wolpertinger.threads import count_threads, is_forked
 
 EXAMPLES = '"Flat", "IVF256,Flat", "HNSW32", "IVF256,SQ8" or "IVF256,PQ10x4fs"'
 # Of k-means: rows for each list, and rounds. Recall of 300,000 x 20 at 8, 32, 128 of 512 lists: 0.423, 0.760, 0.981;
@@ -159,7 +159,7 @@ def _kinds(index: Any) -> list[str]:
 
 def divides_itself() -> bool:
     """Whether FAISS may divide a search: it has torch's own threads, which are awake."""
-    return has_torchs_threads() and _shares_openmp()
+    return not is_forked() and _shares_openmp()
 
 
 @cache

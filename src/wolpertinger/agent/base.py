@@ -20,7 +20,7 @@ from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.match import match_actions, require_discrete, require_same_actions
 from wolpertinger.agent.options import check_remembered
 from wolpertinger.agent.policy import WolpertingerPolicy
-from wolpertinger.envs.vector import GymnasiumVecEnv
+from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
 
 class ActionSetAlgorithm(OffPolicyAlgorithm):

@@ -151,7 +151,7 @@ class CriticSearch(nn.Module):
             return None
         is_next = like is not None and bool(self._asked)
         expected = self._query(self._last_states(ASKED)).numpy(force=True) if is_next else None
-        return InnerProductIndex(keys.numpy(force=True), RECALL, like=like, expected=expected)
+        return InnerProductIndex(keys.numpy(force=True), RECALL, previous=like, expected_queries=expected)
 
     @torch.no_grad()
     def _work_out(self) -> tuple[Tensor, Tensor]:

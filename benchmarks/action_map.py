@@ -17,7 +17,7 @@ import numpy.typing as npt
 from benchmarks.learning import RUNS, result_path
 from benchmarks.measure import RESULTS, write_result
 from wolpertinger import Wolpertinger
-from wolpertinger.envs.generated import Recipe, draw_categories
+from wolpertinger.envs.generated import GeneratorSettings, draw_categories
 from wolpertinger.envs.user_model import UserModel
 from wolpertinger.experiments.run import make_env, read_config
 
@@ -38,7 +38,7 @@ def measure(task: str) -> dict[str, Any]:
     model = env.get_attr("model")[0]
     if TASKS[task] == "category":
         rng = np.random.default_rng(config.env["data_seed"])
-        colours = draw_categories(model.n, Recipe(), rng).astype(np.float64)
+        colours = draw_categories(model.n, GeneratorSettings(), rng).astype(np.float64)
     else:
         colours = np.log10(worth(model))
     return {

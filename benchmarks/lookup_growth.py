@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import RESULTS, environment
-from wolpertinger.index import Tuner, Tuning
+from wolpertinger.index import Tuner, TuningResult
 from wolpertinger.index.measure import recall, seconds_per_query
 from wolpertinger.threads import set_threads
 
@@ -91,7 +91,7 @@ def measure(kind: str, n: int, build_threads: int) -> dict[str, Any]:
         }
 
 
-def _times(tuning: Tuning, queries: np.ndarray) -> dict[str, float]:
+def _times(tuning: TuningResult, queries: np.ndarray) -> dict[str, float]:
     def search(points: np.ndarray) -> Any:
         return tuning.index.search(points, K)
 

@@ -166,7 +166,7 @@ def test_a_name_twice_is_refused(path):
 
 
 def test_a_large_manifest_is_not_read(path):
-    rewrite(path, lambda members: {**members, archive.MANIFEST: b" " * (archive.LARGEST_MANIFEST + 1)})
+    rewrite(path, lambda members: {**members, archive.MANIFEST: b" " * (archive.MAX_MANIFEST_BYTES + 1)})
     with pytest.raises(CheckpointError, match="has a manifest of 1048577 bytes: 1048576 at most are read"):
         archive.read(path, "kind")
 

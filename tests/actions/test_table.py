@@ -12,7 +12,7 @@ from gymnasium import spaces
 from wolpertinger import CheckpointError, archive
 from wolpertinger.actions import ActionTable, sample_actions
 from wolpertinger.actions.table import KIND
-from wolpertinger.index import ExactIndex, trials, tune
+from wolpertinger.index import ExactIndex, tune, tuning_run
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def approximate(monkeypatch):
         return 1e6 if isinstance(index, ExactIndex) else index.effort.overfetch + (index.effort.nprobe or 0)
 
     monkeypatch.setattr(tune, "EXACT_BELOW", 1)
-    monkeypatch.setattr(tune, "MOST_QUERIES", 32)
-    monkeypatch.setattr(trials.Task, "_time", time)
+    monkeypatch.setattr(tune, "MAX_TUNING_QUERIES", 32)
+    monkeypatch.setattr(tuning_run.TuningRun, "_time", time)
 
 
 def no_building(monkeypatch):
@@ -152,7 +152,7 @@ def test_health_and_tuning_are_those_of_the_promise(vectors):
     actions = ActionTable(vectors, recall=0.9)
     actions.nearest(vectors[:2], 3)
     (health,) = actions.health
-    assert (health.k, health.promise, health.recall, health.index) == (3, 0.9, 1.0, "exact")
+    assert (health.k, health.target_recall, health.recall, health.index) == (3, 0.9, 1.0, "exact")
     assert actions.tune(vectors[:9], 4).recipe == "exact"
     assert [health.k for health in actions.health] == [3, 4]
     with pytest.raises(ValueError, match=r"index='exact' promises no recall: make the table with recall=0\.99"):

@@ -20,7 +20,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from wolpertinger import ActionProduct, ActionTable, CheckpointError, Exploration, Wolpertinger, archive
 from wolpertinger.agent.checkpoint import BUFFER_KIND, KIND
 from wolpertinger.agent.policy import WolpertingerPolicy
-from wolpertinger.index import ExactIndex, trials, tune
+from wolpertinger.index import ExactIndex, tune, tuning_run
 
 from .envs import DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent
 
@@ -374,8 +374,8 @@ def test_an_agent_with_a_promised_table_goes_on_without_tuning_again(tmp_path, m
     def time(_, index, repeats=3):  # the scan seems slow, so that an inverted file is chosen
         return 1e6 if isinstance(index, ExactIndex) else index.effort.nprobe
 
-    monkeypatch.setattr(trials.Task, "_time", time)
-    monkeypatch.setattr(tune, "MOST_QUERIES", 100)
+    monkeypatch.setattr(tuning_run.TuningRun, "_time", time)
+    monkeypatch.setattr(tune, "MAX_TUNING_QUERIES", 100)
     vectors = np.random.default_rng(0).uniform(-1, 1, (1_500, 2))
     agent = small_agent(TargetEnv(ActionTable(vectors, index="IVF16,Flat", recall=0.9), length=5)).learn(40)
     before = agent.actions.health

@@ -11,7 +11,7 @@ from stable_baselines3.common.logger import configure
 from wolpertinger import ActionTable
 from wolpertinger.agent import diagnostics
 from wolpertinger.agent.policy import Choice
-from wolpertinger.index import ExactIndex, promise, trials, tune
+from wolpertinger.index import ExactIndex, tune, tuned, tuning_run
 
 from .envs import TargetEnv, greedy, scramble_all, small_agent
 
@@ -116,9 +116,9 @@ def test_the_measured_recall_of_a_promise_is_in_the_log(tmp_path, monkeypatch):
     def time(_, index, repeats=3):  # the scan seems slow, so that an inverted file is chosen
         return 2.0 if isinstance(index, ExactIndex) else 1.0 + index.effort.nprobe / 100
 
-    monkeypatch.setattr(trials.Task, "_time", time)
-    monkeypatch.setattr(tune, "MOST_QUERIES", 100)
-    monkeypatch.setattr(promise, "CHECKED_SHARE", 0.5)
+    monkeypatch.setattr(tuning_run.TuningRun, "_time", time)
+    monkeypatch.setattr(tune, "MAX_TUNING_QUERIES", 100)
+    monkeypatch.setattr(tuned, "CHECKED_SHARE", 0.5)
     vectors = np.random.default_rng(0).uniform(-1, 1, (1_500, 2))
     actions = ActionTable(vectors, index="IVF16,Flat", recall=0.7)
     row = last_row(small_agent(TargetEnv(actions, length=5)), tmp_path)

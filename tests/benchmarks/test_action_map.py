@@ -3,7 +3,7 @@ import pytest
 
 from benchmarks import action_map
 from benchmarks.action_map import alike, in_two_directions
-from wolpertinger.envs.generated import Recipe, draw_categories, generate
+from wolpertinger.envs.generated import GeneratorSettings, draw_categories, generate
 
 RNG = np.random.default_rng(0)
 
@@ -26,7 +26,7 @@ def test_the_main_directions_are_those_of_the_largest_spread():
 
 
 def test_categories_are_those_of_the_generated_items():
-    category = draw_categories(300, Recipe(), np.random.default_rng(3))
+    category = draw_categories(300, GeneratorSettings(), np.random.default_rng(3))
     vectors = np.asarray(generate(300, 20, seed=3).vectors)
     assert alike(vectors, category.astype(float), "category") > 0.5
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from wolpertinger.experiments import lookup_tune
 from wolpertinger.experiments.lookup_sets import isotropic
-from wolpertinger.index import Trial, Tuning
+from wolpertinger.index import Trial, TuningResult
 
 SETTINGS = {"batch": 64, "build_seconds": 5.0}
 
@@ -24,7 +24,7 @@ def shown(table):
 
 
 def test_a_promise_is_measured_on_other_queries(tuned):
-    assert (tuned.tuning.k, tuned.tuning.promise, tuned.queries) == (30, 0.9, 1_000)
+    assert (tuned.tuning.k, tuned.tuning.target_recall, tuned.queries) == (30, 0.9, 1_000)
     assert tuned.held_out >= 0.89
     assert tuned.table.health[0].index.startswith(tuned.tuning.recipe)
 
@@ -57,7 +57,7 @@ def test_the_best_of_each_index_is_what_was_chosen_or_fast_or_near():
         trial("b", 0.5, 1.0, False),
         trial("b", 0.6, 5.0, False),
     ]
-    tuning = Tuning(1, 0.9, None, "a", "", trials)
+    tuning = TuningResult(1, 0.9, None, "a", "", trials)
     assert lookup_tune.best_of_each(tuning) == [trials[3], trials[0], trials[6]]
 
 

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from wolpertinger import archive
 from wolpertinger.actions import table_files
 from wolpertinger.actions.base import Actions, ActionSet
-from wolpertinger.index import Health, PromisedIndex, Store, Tuning, build, check_ids
+from wolpertinger.index import LookupStats, Store, TunedIndex, TuningResult, build, check_ids
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 
 KIND = "wolpertinger action table"
@@ -70,7 +70,7 @@ class ActionTable(ActionSet):
     @property
     def recall(self) -> float | None:
         """The promised recall, if one was asked for."""
-        return self._index.promise if isinstance(self._index, PromisedIndex) else None
+        return self._index.recall if isinstance(self._index, TunedIndex) else None
 
     @property
     def version(self) -> int:
@@ -103,14 +103,14 @@ class ActionTable(ActionSet):
         return self._cached("sha256", self._hash)
 
     @property
-    def health(self) -> list[Health]:
+    def health(self) -> list[LookupStats]:
         """How the promised recall is kept, for each k that was looked up; empty without a promise."""
-        return self._index.health() if isinstance(self._index, PromisedIndex) else []
+        return self._index.stats() if isinstance(self._index, TunedIndex) else []
 
     @property
     def tuning_seconds(self) -> float:
         """Spent on choosing and tuning the index, in all; 0 without a promise."""
-        return self._index.tuning_seconds if isinstance(self._index, PromisedIndex) else 0.0
+        return self._index.tuning_seconds if isinstance(self._index, TunedIndex) else 0.0
 
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors (..., dim) of the actions with these ids (...), also of removed ones."""
@@ -142,9 +142,9 @@ class ActionTable(ActionSet):
             found |= {} if health.recall is None else {"recall": health.recall}
         return found | ({} if self.recall is None else {"tuning_seconds": self.tuning_seconds})
 
-    def tune(self, protos: npt.ArrayLike, k: int, *, batch: int = BATCH) -> Tuning:
+    def tune(self, protos: npt.ArrayLike, k: int, *, batch: int = BATCH) -> TuningResult:
         """Choose the index for k now, on these proto-actions; the result lists all that was tried."""
-        if not isinstance(self._index, PromisedIndex):
+        if not isinstance(self._index, TunedIndex):
             raise ValueError(f"index={self._index_name!r} promises no recall: make the table with recall=0.99, say")
         return self._index.tune(protos, k, batch=batch)
 

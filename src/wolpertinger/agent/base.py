@@ -24,7 +24,7 @@ from wolpertinger.agent.validation import (
     require_fixed_observations,
     require_same_actions,
 )
-from wolpertinger.envs.vector import GymnasiumVecEnv
+from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
 
 class ActionSetAlgorithm(OffPolicyAlgorithm):

@@ -8,8 +8,8 @@ from wolpertinger.envs.discretize import discretize
 from wolpertinger.envs.puddle import PuddleWorld, PuddleWorldVector
 from wolpertinger.envs.puddle_map import PuddleMap
 from wolpertinger.envs.recommender import Recommender, RecommenderVector
+from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 from wolpertinger.envs.user_model import Solution, UserModel
-from wolpertinger.envs.vector import GymnasiumVecEnv
 
 __all__ = [
     "Acceptance",

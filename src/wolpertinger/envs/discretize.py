@@ -1,4 +1,4 @@
-"""Any environment with continuous actions as one with levels per dimension: i**d actions, never enumerated."""
+"""Discretise the actions of any continuous environment: i levels in each of d dimensions, i**d actions."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -46,7 +46,7 @@ class Discretized(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
         self._levels = self.actions.levels
 
     def action(self, action: Any) -> npt.NDArray[Any]:
-        """The inner environment's action: one level per dimension, in the shape and type of its Box."""
+        """Return the inner environment's action: one level per dimension, in the shape and type of its Box."""
         if isinstance(self.action_space, spaces.MultiDiscrete):
             digits = check_ids(action, self.action_space.nvec)
         else:

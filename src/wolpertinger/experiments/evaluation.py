@@ -8,7 +8,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.envs.recommender import Task
+from wolpertinger.envs.recommender import RecommenderTask
 from wolpertinger.experiments.presets import TASKS
 from wolpertinger.experiments.run import RunConfig, make_env, read_config
 from wolpertinger.experiments.scores import SCORERS, RecommenderScorer, SampledScore, Score, sampled_score
@@ -78,7 +78,7 @@ def load_agent(folder: Path, config: RunConfig, checkpoint: str, n_envs: int) ->
 
 
 def _recommendations(agent: Wolpertinger, env: VecEnv, examples: int, seed: int) -> list[Recommendation]:
-    task: Task = env.get_attr("task", indices=0)[0]
+    task: RecommenderTask = env.get_attr("task", indices=0)[0]
     states = np.random.default_rng(seed).choice(task.model.n, size=min(examples, task.model.n), replace=False)
     items, _ = agent.predict(task.observe(states), deterministic=True)
     names = task.names or [f"item {number}" for number in range(task.model.n)]

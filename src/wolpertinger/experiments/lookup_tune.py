@@ -9,7 +9,7 @@ from rich.table import Table
 
 from wolpertinger.actions import ActionTable, resolve_k
 from wolpertinger.experiments.lookup_sets import LookupSet
-from wolpertinger.index import ExactIndex, Trial, Tuning
+from wolpertinger.index import ExactIndex, Trial, TuningResult
 from wolpertinger.index.measure import recall as recall_of
 from wolpertinger.index.tune import check_recall, count_queries
 
@@ -21,7 +21,7 @@ class Tuned:
     """A table with its tuned index, and how that does on queries it was not tuned on."""
 
     table: ActionTable
-    tuning: Tuning
+    tuning: TuningResult
     held_out: float
     standard_error: float
     queries: int
@@ -50,7 +50,7 @@ def tune(
 def table(tuned: Tuned) -> Table:
     """All that was tried: the best setting of each index, the fastest first."""
     tuning = tuned.tuning
-    title = f"{tuned.table.n:,} x {tuned.table.dim}, k = {tuning.k:,}, recall {tuning.promise:g}"
+    title = f"{tuned.table.n:,} x {tuned.table.dim}, k = {tuning.k:,}, recall {tuning.target_recall:g}"
     caption = "ms: a query, in batches; B: bytes a vector, beside the vectors themselves; dim: falls short"
     rows = Table(title=title, caption=caption, box=box.SIMPLE_HEAD)
     rows.add_column("index", no_wrap=True)
@@ -71,7 +71,7 @@ def table(tuned: Tuned) -> Table:
     return rows
 
 
-def best_of_each(tuning: Tuning) -> list[Trial]:
+def best_of_each(tuning: TuningResult) -> list[Trial]:
     """For each index what was chosen, else the fastest setting that keeps the promise, else the nearest to it."""
 
     def merit(trial: Trial) -> tuple[bool, bool, float]:
@@ -99,7 +99,7 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
         "n": tuned.table.n,
         "dim": tuned.table.dim,
         "k": tuning.k,
-        "promised": tuning.promise,
+        "promised": tuning.target_recall,
         "recipe": tuning.recipe,
         "setting": tuning.setting,
         "held_out": {"recall": tuned.held_out, "standard_error": tuned.standard_error, "queries": tuned.queries},

@@ -16,7 +16,7 @@ from wolpertinger.actions import sample_actions
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs import UserModel
 from wolpertinger.envs.cartpole import reference_return
-from wolpertinger.envs.puddle_map import LONGEST_SEARCH
+from wolpertinger.envs.puddle_map import MAX_SEARCHED_PLAN
 
 EXPLAINED_AT_ONCE = 1 << 16  # states times k
 STATES_AT_ONCE = 256  # in one prediction
@@ -135,7 +135,7 @@ def puddle_scorer(env: VecEnv, episodes: int, seed: int) -> PuddleScorer:
             f"max_moves={task.max_moves}: give at least {task.map.distance}, the moves from the start to the goal"
         )
     baselines = {"optimum": task.map.best_score}
-    if task.plan <= LONGEST_SEARCH:
+    if task.plan <= MAX_SEARCHED_PLAN:
         baselines["best fixed plan"] = task.map.best_fixed_plan(task.plan, task.max_moves)[1]
     baselines["random"] = task.map.random_value
     return PuddleScorer(env, 1, seed, baselines, task.map.best_score)

@@ -199,7 +199,7 @@ class CriticSearch(CandidateSource):
         expected = None
         if warm_start is not None and self._recent:
             expected = self.snapshot.queries(self._recent_obs(RECENT_STATES)).numpy(force=True)
-        return InnerProductIndex(keys.numpy(force=True), RECALL, like=warm_start, expected=expected)
+        return InnerProductIndex(keys.numpy(force=True), RECALL, previous=warm_start, expected_queries=expected)
 
     def stats(self) -> dict[str, float]:
         """Key staleness in updates, what the last refresh changed, and what all of them cost."""

@@ -24,22 +24,22 @@ PROTO: Colour = (158, 42, 168)
 USER: Colour = canvas.INK
 
 
-class Plane:
-    """Vectors seen in the plane of their two principal axes; what lies outside the picture is put on its edge."""
+class PcaProjection:
+    """Projection of vectors on their two principal axes; points outside the picture are moved to its edge."""
 
     def __init__(self, vectors: Floats) -> None:
         centred = vectors - (mean := vectors.mean(axis=0, dtype=np.float64))
         axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
         axes *= np.where(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)] < 0, -1, 1)[:, None]
         self._mean, self._axes = mean, np.zeros((2, vectors.shape[1]))
-        self._axes[: len(axes)] = axes  # a second axis of zeros for vectors of one number
+        self._axes[: len(axes)] = axes  # the second axis is zero for vectors of one dimension
         flat = centred @ self._axes.T
         low, high = np.percentile(flat, [0.5, 99.5], axis=0)  # a few far items do not squeeze the others
         self._middle, self._spread = (low + high) / 2, np.maximum(high - low, 1e-9)
         self.points = self.project(vectors)
 
     def project(self, vectors: Floats) -> Floats:
-        """Where vectors (n, dim) lie in the picture, in pixels (n, 2)."""
+        """Return the places of vectors (n, dim) in the picture, in pixels (n, 2)."""
         share = ((vectors - self._mean) @ self._axes.T - self._middle) / (1.04 * self._spread) + 0.5
         x, y = np.clip(share, 0, 1).T
         return np.stack([LEFT + x * (RIGHT - LEFT), BOTTOM - y * (BOTTOM - TOP)], axis=1)
@@ -50,7 +50,7 @@ class Choice:
     """What the agent saw before it picked."""
 
     proto: Floats | None
-    """None where nobody proposed a point: the critic found the candidates itself."""
+    """None where the critic found the candidates itself."""
     candidates: Ids
 
 
@@ -67,15 +67,15 @@ class Recommendation:
 
 @dataclass
 class Session:
-    """A session as far as the picture tells of it."""
+    """The part of a session that is drawn."""
 
     user: int
     steps: int = 0
     total: float = 0.0
     last: Recommendation | None = None
 
-    def follow(self, last: Recommendation, user: int) -> None:
-        """Take note of a step, after which the user is at the item `user`."""
+    def record(self, last: Recommendation, user: int) -> None:
+        """Record a step, after which the user is at the item `user`."""
         self.last, self.user = last, user
         self.steps += 1
         self.total += last.reward
@@ -84,8 +84,8 @@ class Session:
 class RecommenderView:
     """Draws sessions over one map of items."""
 
-    def __init__(self, plane: Plane, rewards: Floats, names: Sequence[str] | None) -> None:
-        self.plane, self.rewards, self.names = plane, rewards, names
+    def __init__(self, projection: PcaProjection, rewards: Floats, names: Sequence[str] | None) -> None:
+        self.projection, self.rewards, self.names = projection, rewards, names
         self.radius = float(np.clip(90 / np.sqrt(len(rewards)), 1.2, 5.0))
         low, high = np.percentile(rewards, [2, 98])
         self._shades = np.clip((rewards - low) / max(high - low, 1e-9), 0, 1)
@@ -102,7 +102,7 @@ class RecommenderView:
         else:
             self._draw_user(picture, session.user)
         if choice is not None and choice.proto is not None:
-            x, y = self.plane.project(choice.proto[None])[0]
+            x, y = self.projection.project(choice.proto[None])[0]
             _cross(picture, (float(x), float(y)), 7)
         self._draw_title(picture, session)
         _draw_legend(picture, proposed=choice is None or choice.proto is not None)
@@ -117,7 +117,7 @@ class RecommenderView:
         return picture
 
     def _at(self, item: int) -> Point:
-        x, y = self.plane.points[item]
+        x, y = self.projection.points[item]
         return float(x), float(y)
 
     def _name(self, item: int) -> str:

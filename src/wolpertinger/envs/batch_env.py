@@ -1,4 +1,4 @@
-"""What our vectorised environments share."""
+"""The base class of our vectorised environments."""
 
 from abc import abstractmethod
 from numbers import Integral
@@ -12,7 +12,7 @@ from wolpertinger.actions import ActionSet
 
 
 def require_whole(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """`value` as an int, if it is a whole number in range."""
+    """Return `value` as an int, if it is a whole number in range."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < low or (high is not None and value > high):
         accepted = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -20,8 +20,8 @@ def require_whole(name: str, value: Any, low: int, high: int | None = None) -> i
     return int(value)
 
 
-class TogetherEnv(VectorEnv):
-    """Many of one environment, stepped together: one generator for all; episodes that end start anew in the step."""
+class BatchEnv(VectorEnv):
+    """A batch of copies of one environment, stepped at once: one random generator for all, same-step autoreset."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012 - Gymnasium's own form
 
@@ -41,4 +41,4 @@ class TogetherEnv(VectorEnv):
 
     @abstractmethod
     def _begin(self) -> tuple[Any, dict[str, Any]]:
-        """Start an episode in every environment: observations and infos."""
+        """Start an episode in every environment; return observations and infos."""

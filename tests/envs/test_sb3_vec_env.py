@@ -138,7 +138,7 @@ def test_attributes_and_methods_of_separate_environments():
     assert env.env_method("times", 10, indices=[1]) == [50]
     env.set_attr("limit", 1)
     assert env.get_attr("limit") == [1, 1, 1]
-    with pytest.raises(ValueError, match=r"indices=\[0\]: an attribute is set for all 3 users or for none"):
+    with pytest.raises(ValueError, match=r"indices=\[0\]: an attribute is set for all 3 or for none"):
         env.set_attr("limit", 2, indices=[0])
 
 

@@ -1,4 +1,4 @@
-"""Gymnasium's vector environments behind Stable-Baselines3's `VecEnv`."""
+"""Adapter from Gymnasium's vector environments to Stable-Baselines3's `VecEnv`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +11,9 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 
 class GymnasiumVecEnv(VecEnv):
-    """A Gymnasium vector environment as a Stable-Baselines3 `VecEnv`: one call steps all users.
+    """A Gymnasium vector environment as a Stable-Baselines3 `VecEnv`: one call steps all environments.
 
-    The infos are those of the environments whose episode ended: what Stable-Baselines3 reads.
+    Infos are filled only where an episode ended: Stable-Baselines3 reads no others.
     """
 
     def __init__(self, env: VectorEnv) -> None:
@@ -43,7 +43,7 @@ class GymnasiumVecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         over = done.nonzero()[0]
         if over.size:
-            timed_out = (truncated & ~terminated)[over].tolist()  # no terminal state: the target must look beyond it
+            timed_out = (truncated & ~terminated)[over].tolist()  # not a terminal state: the target must bootstrap
             for i, last, cut in zip(over.tolist(), info["final_obs"][over], timed_out, strict=True):
                 infos[i] = {"terminal_observation": last, "TimeLimit.truncated": cut}
             if "final_info" in info:
@@ -55,7 +55,7 @@ class GymnasiumVecEnv(VecEnv):
         self.env.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """An attribute that all users share, or that of each of Gymnasium's separate environments."""
+        """Return an attribute of the batch, or of each of Gymnasium's separate environments."""
         places, env = self._indices(indices), self.env.unwrapped
         if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
             answers = env.get_attr(attr_name)
@@ -64,7 +64,7 @@ class GymnasiumVecEnv(VecEnv):
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         if len(self._indices(indices)) != self.num_envs:
-            raise ValueError(f"indices={indices!r}: an attribute is set for all {self.num_envs} users or for none")
+            raise ValueError(f"indices={indices!r}: an attribute is set for all {self.num_envs} or for none")
         env = self.env.unwrapped
         if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
             env.set_attr(attr_name, [value] * self.num_envs)
@@ -72,7 +72,7 @@ class GymnasiumVecEnv(VecEnv):
             setattr(env, attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
-        """Call a method that answers for all users at once, and return the answers of those asked for."""
+        """Call a method that answers for all environments at once, and return the answers at `indices`."""
         env = self.env.unwrapped
         if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
             answers = env.call(method_name, *args, **kwargs)
@@ -88,6 +88,6 @@ class GymnasiumVecEnv(VecEnv):
 
 
 def _info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
-    """What Gymnasium's `infos`, arrays by key with a mask under "_key", say of environment i."""
+    """Return the info of environment i from Gymnasium's `infos`: arrays by key, with a mask under "_key"."""
     present = {name: value for name, value in infos.items() if f"_{name}" in infos and infos[f"_{name}"][i]}
     return {name: _info_of(value, i) if isinstance(value, dict) else value[i] for name, value in present.items()}

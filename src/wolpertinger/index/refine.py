@@ -1,4 +1,4 @@
-"""The nearest of a few candidates, by whole vectors."""
+"""Re-rank candidates of an approximate search by exact distances."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,12 +7,12 @@ from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors
 from wolpertinger.index.store import Store
 from wolpertinger.threads import divide
 
-THREAD_BYTES = 1 << 20  # of vectors, that are worth a thread
-NONE = np.uint64(2**64 - 1)  # the key of no row, which sorts behind all others
+MIN_BYTES_PER_THREAD = 1 << 20  # of vectors
+NO_ROW = np.uint64(2**64 - 1)  # a key that sorts behind those of all rows
 
 
-def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
-    """The k nearest (batch, k) of each query's candidates, and which rows are short of k distinct ids."""
+def refine(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    """Return the k nearest (batch, k) of each query's candidates, and which rows are short of k distinct ids."""
     width = candidates.shape[1]
     if width == 1:  # nothing to choose among
         return candidates, ~store.holds(candidates)[:, 0]
@@ -24,23 +24,23 @@ def rank(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, n
         step = max(1, CHUNK_BYTES // row_bytes)
         for start in range(part.start, part.stop, step):
             rows = slice(start, min(part.stop, start + step))
-            ids[rows], short[rows] = _rank(store, points[rows], candidates[rows], k)
+            ids[rows], short[rows] = _refine(store, points[rows], candidates[rows], k)
 
-    divide(work, len(points), least=1 + THREAD_BYTES // row_bytes)
+    divide(work, len(points), least=1 + MIN_BYTES_PER_THREAD // row_bytes)
     return ids, short
 
 
-def _rank(store: Store, points: Vectors, found: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
-    # A distance in float32 and its id make one integer, so that one sort orders by both: twice as fast as an argsort.
+def _refine(store: Store, points: Vectors, found: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    # A float32 distance and an id are packed into one integer, so that one sort orders by both: faster than an argsort.
     there = store.holds(found)
     if not (full := there.all()):
         found = np.where(there, found, 0)
-    distances = squared_distances(store, points, found)
+    distances = candidate_distances(store, points, found)
     keys = distances.view(np.uint32).astype(np.uint64)
     keys <<= np.uint64(32)
     keys |= found.view(np.uint64)
     if not (full and distances.max() < np.inf):  # nor NaN
-        keys[~(there & np.isfinite(distances))] = NONE
+        keys[~(there & np.isfinite(distances))] = NO_ROW
     if k == 1:
         keys = keys.min(axis=1, keepdims=True)
     else:
@@ -48,12 +48,12 @@ def _rank(store: Store, points: Vectors, found: Ids, k: int) -> tuple[Ids, npt.N
             keys = np.partition(keys, k - 1, axis=1)[:, :k]
         keys.sort(axis=1)
     # Equal ids have equal distances, so they stand side by side.
-    short = (keys[:, -1] == NONE) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
+    short = (keys[:, -1] == NO_ROW) | (keys[:, 1:] == keys[:, :-1]).any(axis=1)
     return (keys & np.uint64(2**32 - 1)).view(np.int64), short
 
 
-def squared_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:
-    """|x[ids[i, j]] - points[i]|^2 (batch, width) in float32, from differences."""
+def candidate_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:
+    """Return |x[ids[i, j]] - points[i]|^2 (batch, width), computed in float32 from differences."""
     distances = np.empty(ids.shape, np.float32)
     step = max(1, CHUNK_BYTES // (4 * store.dim * max(1, len(points))))
     for start in range(0, ids.shape[1], step):

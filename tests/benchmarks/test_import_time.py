@@ -23,10 +23,10 @@ def test_the_result_holds_seconds_and_ratios(monkeypatch, tmp_path, capsys):
 
 
 def test_every_statement_runs_once_a_round_in_a_fresh_interpreter(monkeypatch):
-    monkeypatch.setattr(import_time, "STATEMENTS", ("import time; time.sleep(0.2)", "pass"))
-    slow, quick = import_time.measure(2).values()
-    assert len(slow) == len(quick) == 2
-    assert min(slow) > 0.2
+    monkeypatch.setattr(import_time, "STATEMENTS", ("sum(range(10**7))", "import time; time.sleep(0.3)"))
+    busy, idle = import_time.measure(2).values()
+    assert len(busy) == len(idle) == 2
+    assert min(busy) > 2 * max(idle) > 0  # waiting does not count
 
 
 def test_a_statement_that_fails_is_an_error(monkeypatch):

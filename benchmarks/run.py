@@ -4,7 +4,7 @@ import importlib
 
 from benchmarks import speed_verdict
 
-BENCHMARKS = ("recommender_env", "control", "lookup", "lookup_batch", "lookup_growth", "speed")
+BENCHMARKS = ("import_time", "recommender_env", "control", "lookup", "lookup_batch", "lookup_growth", "speed")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from stable_baselines3.common.utils import get_device
 
+from wolpertinger import __version__
 from wolpertinger.agent import CheckpointError
 from wolpertinger.cli_advise import add_advise
 from wolpertinger.cli_index import add_index
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="wolpertinger", description="Reinforcement learning with huge action sets.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     training = commands.add_parser(

@@ -18,7 +18,8 @@ from benchmarks.cartpole_reference import (
     play,
 )
 from benchmarks.cartpole_twin import push
-from wolpertinger.envs.cartpole import HALF_TRACK, MAX_FORCE, MAX_STEPS, POLE_LENGTHS, Plant, reference_return
+from wolpertinger.envs.cartpole import HALF_TRACK, MAX_FORCE, MAX_STEPS, POLE_LENGTHS, Plant
+from wolpertinger.envs.cartpole_reference import reference_return
 
 
 @pytest.fixture(scope="module")

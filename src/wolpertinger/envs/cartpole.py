@@ -1,13 +1,9 @@
 """The paper's cart-pole swing-up in MuJoCo, with a force of any number of levels."""
 
-import json
 import math
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import gymnasium as gym
-import mujoco
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -18,6 +14,10 @@ from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.cartpole import CartPoleView
 from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
+from wolpertinger.imports import needs_extra
+
+with needs_extra("control", "the cart-pole"):
+    import mujoco
 
 Floats = npt.NDArray[np.float32]
 
@@ -105,12 +105,6 @@ class Plant:
 
 def _force_levels(levels: int) -> ActionProduct:
     return ActionProduct([np.linspace(-MAX_FORCE, MAX_FORCE, require_whole("levels", levels, 2))])
-
-
-@cache
-def reference_return() -> float:
-    """Return the best known mean return over 100 starts, reached by `benchmarks/cartpole_reference.py`."""
-    return float(json.loads(files("wolpertinger.envs").joinpath("cartpole_reference.json").read_text())["mean_return"])
 
 
 class CartPoleSwingUp(gym.Env[Floats, np.int64]):

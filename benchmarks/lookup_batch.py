@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from benchmarks.measure import summarise, time_rounds, write_result
-from wolpertinger.experiments.lookup_sets import SETS
 from wolpertinger.index import Index, Tuner
+from wolpertinger.runs.lookup_sets import SETS
 from wolpertinger.threads import using_threads
 
 CASES = (

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from benchmarks.measure import RESULTS, write_result
 from wolpertinger.envs.user_model import UserModel
-from wolpertinger.experiments.run import make_config, make_env
+from wolpertinger.runs.build import make_env
+from wolpertinger.runs.config import make_config
 
 SIZES = (835, 13_138)
 DIMS = (20, 200)

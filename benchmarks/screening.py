@@ -12,7 +12,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from benchmarks.speed_step import Effort, say
 from wolpertinger import Wolpertinger
 from wolpertinger.agent import screening
-from wolpertinger.experiments.run import make_agent, make_config, make_env
+from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.config import make_config
 
 K = 656
 STATES, AT_ONCE = 4_096, 64

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks.learning import result_path, run_missing
-from wolpertinger.experiments import make_config
-from wolpertinger.experiments.presets import LARGE_CATALOGUE, merge
+from wolpertinger.runs import make_config
+from wolpertinger.runs.presets import LARGE_CATALOGUE, merge
 
 SEEDS = range(5)
 ENDLESS = 10**9  # steps: seconds end these runs

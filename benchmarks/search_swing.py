@@ -24,7 +24,8 @@ from wolpertinger import Wolpertinger
 from wolpertinger.agent.networks import Critic
 from wolpertinger.agent.rerank import rank
 from wolpertinger.envs.user_model import UserModel
-from wolpertinger.experiments.run import make_agent, make_config, make_env
+from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.config import make_config
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "search-swing.png"
 SEEDS = range(3)

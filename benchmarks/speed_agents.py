@@ -14,7 +14,7 @@ from torch import nn
 import wolpertinger  # noqa: F401 - registers the environments
 from benchmarks.flops import Networks
 from wolpertinger import ActionTable, Wolpertinger
-from wolpertinger.experiments.presets import PAPER, find_preset
+from wolpertinger.runs.presets import PAPER, find_preset
 
 BATCH, BUFFER, RANDOM_STEPS = 64, 50_000, 2_000
 # So that queries stay where an index was tuned; the time of a step does not depend on it.

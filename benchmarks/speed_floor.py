@@ -26,8 +26,8 @@ from benchmarks.speed_agents import (
 from benchmarks.speed_step import Effort, say, spread
 from wolpertinger import ActionProduct, ActionTable, Exploration
 from wolpertinger.envs.cartpole import MAX_FORCE
-from wolpertinger.experiments.lookup_sets import clustered
 from wolpertinger.paper.speed import describe_index
+from wolpertinger.runs.lookup_sets import clustered
 
 SIGMA = 0.1  # of the noise, in both
 MILLION = 1_000_000

@@ -13,7 +13,7 @@ from benchmarks.speed_agents import BATCH, Trainer, make_agent, make_env, preset
 from benchmarks.speed_floor import MILLION, OBSERVED, Cheap
 from benchmarks.speed_step import Effort, say, spread
 from wolpertinger import ActionTable, Wolpertinger
-from wolpertinger.experiments.presets import SEARCH
+from wolpertinger.runs.presets import SEARCH
 from wolpertinger.threads import count_threads, set_threads
 
 K = 131  # 1 % of 13,138 items: what the paper's agent re-ranks, and the critic's search costs no more than

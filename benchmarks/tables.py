@@ -20,7 +20,7 @@ from benchmarks import (
     speed_tables,
 )
 from benchmarks.measure import RESULTS
-from wolpertinger.experiments.lookup_report import markdown
+from wolpertinger.runs.lookup_report import markdown
 
 ROOT = Path(__file__).parent.parent
 

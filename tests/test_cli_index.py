@@ -4,10 +4,10 @@ import re
 import numpy as np
 import pytest
 
-from tests.experiments.lookup_fakes import FAKES, FakeTuner
+from tests.runs.lookup_fakes import FAKES, FakeTuner
 from wolpertinger import ActionTable
 from wolpertinger.cli import main
-from wolpertinger.experiments import lookup
+from wolpertinger.runs import lookup
 
 
 @pytest.fixture

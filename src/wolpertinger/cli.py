@@ -17,10 +17,10 @@ from wolpertinger.cli_advise import add_advise
 from wolpertinger.cli_index import add_index
 from wolpertinger.cli_options import at_least, number, recall, with_example
 from wolpertinger.cli_paper import add_reproduce
-from wolpertinger.experiments import Evaluation, evaluate, make_config, show, train, watch
-from wolpertinger.experiments.presets import PRESETS, TASKS, TaskPreset
-from wolpertinger.experiments.scores import share_of
 from wolpertinger.paper.sweep import SweepError
+from wolpertinger.runs import Evaluation, evaluate, make_config, show, train, watch
+from wolpertinger.runs.presets import PRESETS, TASKS, TaskPreset
+from wolpertinger.runs.scores import share_of
 from wolpertinger.threads import set_threads
 
 TRAIN_EXAMPLE = """example:

@@ -37,8 +37,8 @@ def add_advise(commands: Any) -> None:
 
 
 def _advise(options: argparse.Namespace) -> None:
-    from wolpertinger.experiments.advise import advise  # only this command needs them
-    from wolpertinger.experiments.advise_report import plot_advice, sentences, table
+    from wolpertinger.runs.advise import advise  # only this command needs them
+    from wolpertinger.runs.advise_report import plot_advice, sentences, table
 
     progress, console = Console(stderr=True), Console()
     advice = asdict(

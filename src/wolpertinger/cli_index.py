@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from wolpertinger.cli_options import at_least, number, recall, with_example
-from wolpertinger.experiments.lookup_sets import SETS, LookupSet, from_file
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
+from wolpertinger.runs.lookup_sets import SETS, LookupSet, from_file
 from wolpertinger.threads import set_threads
 
 TUNE_EXAMPLE = """example:
@@ -61,7 +61,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
 
 
 def _tune(options: argparse.Namespace) -> None:
-    from wolpertinger.experiments import lookup_tune
+    from wolpertinger.runs import lookup_tune
 
     if options.threads is not None:
         set_threads(options.threads)
@@ -116,9 +116,9 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from wolpertinger.experiments.lookup import bench  # slow to import, and only this command needs them
-    from wolpertinger.experiments.lookup_plot import plot_lookup
-    from wolpertinger.experiments.lookup_report import table
+    from wolpertinger.runs.lookup import bench  # slow to import, and only this command needs them
+    from wolpertinger.runs.lookup_plot import plot_lookup
+    from wolpertinger.runs.lookup_report import table
 
     if not options.budget > 0:
         raise ValueError(f"--budget {options.budget:g}: give a number of seconds above 0")

@@ -6,7 +6,7 @@ import pytest
 from benchmarks import search_learning
 from benchmarks.learning import result_path
 from benchmarks.search_learning import PAPER, SEARCH, SEEDS, deepest_fall, runs, verdict
-from wolpertinger.experiments import make_config
+from wolpertinger.runs import make_config
 
 
 def shares(values):

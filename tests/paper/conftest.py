@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from tests.paper.tiny import tiny_variants
-from wolpertinger.experiments.presets import TASKS
 from wolpertinger.paper.perform import perform
 from wolpertinger.paper.plan import Run
 from wolpertinger.paper.results import Results
+from wolpertinger.runs.presets import TASKS
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def everything(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     results, done = Results(folder), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wolpertinger.experiments.run.SELECTION_EPISODES", 1)
+        patch.setattr("wolpertinger.runs.training.SELECTION_EPISODES", 1)
         patch.setitem(TASKS, "cart-pole", replace(TASKS["cart-pole"], episodes=2))
         for variant in tiny_variants().values():
             run = Run(variant, 0)

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from wolpertinger.experiments import evaluate, lemma, train
-from wolpertinger.experiments.evaluation import load_agent
-from wolpertinger.experiments.plot import read_curve
-from wolpertinger.experiments.presets import TASKS
-from wolpertinger.experiments.run import RunConfig
 from wolpertinger.paper import lemma_check, speed
 from wolpertinger.paper.plan import Run
+from wolpertinger.runs import evaluate, lemma, train
+from wolpertinger.runs.config import RunConfig
+from wolpertinger.runs.evaluation import load_agent
+from wolpertinger.runs.plot import read_curve
+from wolpertinger.runs.presets import TASKS
 
 KEPT = (
     *("steps", "seconds", "evaluating_seconds", "tuning_seconds", "steps_per_second", "stopped_by", "time", "lookup"),

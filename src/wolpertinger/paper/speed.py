@@ -8,7 +8,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from wolpertinger.actions import ActionTable
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.experiments.run import RunConfig, make_agent, make_env
+from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.config import RunConfig
 
 PARTS = ("lookup", "rerank", "update")
 LEAST_STEPS = 3  # that are timed, ...

@@ -11,8 +11,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from wolpertinger.actions import ActionTable
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.experiments.presets import TaskPreset
-from wolpertinger.experiments.scores import Score, Scorer
+from wolpertinger.runs.presets import TaskPreset
+from wolpertinger.runs.scores import Score, Scorer
 
 LEAST_TRAINING = 4  # seconds of training for one of evaluation, where a run is limited in seconds
 CURVE = ("steps", "seconds", "return", "share", "distinct")

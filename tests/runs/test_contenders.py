@@ -4,9 +4,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from wolpertinger.experiments.contenders import CONTENDERS, STEP, Flann, ladder
 from wolpertinger.index import ExactIndex
 from wolpertinger.index.measure import recall
+from wolpertinger.runs.contenders import CONTENDERS, STEP, Flann, ladder
 from wolpertinger.threads import using_threads
 
 ROWS = 900  # FLANN's autotuning takes half a minute from 1,000 rows on, and scans below

@@ -6,8 +6,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from wolpertinger.experiments.lookup_verdict import Rivals, judge
 from wolpertinger.index.tune import BUILD_SECONDS
+from wolpertinger.runs.lookup_verdict import Rivals, judge
 
 OLD_BUILD_SECONDS = 600.0  # of every result file that does not say
 

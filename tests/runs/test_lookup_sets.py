@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wolpertinger.envs import completejourney
-from wolpertinger.experiments.lookup_sets import SETS, from_file, plans
+from wolpertinger.runs.lookup_sets import SETS, from_file, plans
 
 DIMS = {"recommender-20": 20, "recommender-200": 200, "clustered": 20, "isotropic": 20, "plans": 20}
 

@@ -3,8 +3,8 @@ import io
 import pytest
 from rich.console import Console
 
-from tests.experiments.lookup_fakes import made_up_result
-from wolpertinger.experiments.lookup_report import markdown, table
+from tests.runs.lookup_fakes import made_up_result
+from wolpertinger.runs.lookup_report import markdown, table
 
 OLD_FIELDS = {
     "best_flann": "FLANN b",

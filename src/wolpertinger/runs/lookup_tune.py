@@ -8,10 +8,10 @@ from rich import box
 from rich.table import Table
 
 from wolpertinger.actions import ActionTable, resolve_k
-from wolpertinger.experiments.lookup_sets import LookupSet
 from wolpertinger.index import ExactIndex, Trial, Tuning
 from wolpertinger.index.measure import recall as recall_of
 from wolpertinger.index.tune import check_recall, count_queries
+from wolpertinger.runs.lookup_sets import LookupSet
 
 TUNE_SEED, HELD_OUT_SEED = 0, 1
 

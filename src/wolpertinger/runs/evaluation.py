@@ -9,9 +9,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs.recommender import Task
-from wolpertinger.experiments.presets import TASKS
-from wolpertinger.experiments.run import RunConfig, make_env, read_config
-from wolpertinger.experiments.scores import SCORERS, RecommenderScorer, SampledScore, Score, sampled_score
+from wolpertinger.runs.build import make_env
+from wolpertinger.runs.config import RunConfig, read_config
+from wolpertinger.runs.presets import TASKS
+from wolpertinger.runs.scores import SCORERS, RecommenderScorer, SampledScore, Score, sampled_score
 
 EVALUATION_SEED = 10_000  # of the episodes' starts; those of the cart-pole are the reference controller's
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from wolpertinger.experiments.contenders import Entry, ladder
 from wolpertinger.index import ExactIndex, Trial
+from wolpertinger.runs.contenders import Entry, ladder
 
 
 class FakeTuner:

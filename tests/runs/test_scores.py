@@ -6,9 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from wolpertinger.experiments import make_config
-from wolpertinger.experiments.run import make_agent, make_env
-from wolpertinger.experiments.scores import Score, control_scorer, random_return, sampled_score
+from wolpertinger.runs import make_config
+from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.scores import Score, control_scorer, random_return, sampled_score
 
 OPTIONS = {"env_id": "Pendulum-v1", "levels": 11}
 CONFIG = make_config("control", env=OPTIONS, changes={"buffer_size": 10, "policy_kwargs": {"net_arch": [16, 16]}})

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.experiments.lookup_fakes import NEVER, made_up_result
-from wolpertinger.experiments.lookup_verdict import judge, was_stopped
+from tests.runs.lookup_fakes import NEVER, made_up_result
+from wolpertinger.runs.lookup_verdict import judge, was_stopped
 
 
 def judged(**numbers):

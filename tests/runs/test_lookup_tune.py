@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from wolpertinger.experiments import lookup_tune
-from wolpertinger.experiments.lookup_sets import isotropic
 from wolpertinger.index import Trial, Tuning
+from wolpertinger.runs import lookup_tune
+from wolpertinger.runs.lookup_sets import isotropic
 
 SETTINGS = {"batch": 64, "build_seconds": 5.0}
 

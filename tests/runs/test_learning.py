@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from wolpertinger.experiments import evaluate, make_config, train
+from wolpertinger.runs import evaluate, make_config, train
 
 COMPLETE_JOURNEY = {"data": "complete-journey", "median_best": 0.5}
 

@@ -14,10 +14,10 @@ from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs.rendering import Window
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.opengl import NoOpenGLError, gymnasium_backend
-from wolpertinger.experiments.evaluation import load_agent
-from wolpertinger.experiments.film import check_suffix, write_film
-from wolpertinger.experiments.presets import TASKS
-from wolpertinger.experiments.run import read_config
+from wolpertinger.runs.config import read_config
+from wolpertinger.runs.evaluation import load_agent
+from wolpertinger.runs.film import check_suffix, write_film
+from wolpertinger.runs.presets import TASKS
 
 MAX_FRAMES = 3_000
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from wolpertinger import Wolpertinger, discretize
-from wolpertinger.experiments import make_config, train
-from wolpertinger.experiments.advise import (
+from wolpertinger.runs import make_config, train
+from wolpertinger.runs.advise import (
     MOST,
     Row,
     advise,
@@ -21,9 +21,9 @@ from wolpertinger.experiments.advise import (
     score_at,
     training_times,
 )
-from wolpertinger.experiments.advise_cost import Cost, measure_cost, updates_per_step
-from wolpertinger.experiments.advise_report import plot_advice, read_advice, sentences
-from wolpertinger.experiments.scores import Score
+from wolpertinger.runs.advise_cost import Cost, measure_cost, updates_per_step
+from wolpertinger.runs.advise_report import plot_advice, read_advice, sentences
+from wolpertinger.runs.scores import Score
 
 TINY = {"learning_starts": 64, "batch_size": 16, "policy_kwargs": {"net_arch": [16, 16]}}
 LINE = Cost(timed={1: 1.0, 10: 2.0, 100: 11.0}, apart=[1], base=1.0, slope=0.1)
@@ -111,9 +111,9 @@ class SlowScorer:
 
 
 def test_a_score_that_would_take_too_long_is_left_out(agent, monkeypatch):
-    monkeypatch.setattr("wolpertinger.experiments.advise.SCORE_SECONDS", 15.0)
+    monkeypatch.setattr("wolpertinger.runs.advise.SCORE_SECONDS", 15.0)
     seconds = iter([0.0, 1.0, 1.0, 5.0])  # of the clock: one second at k = 1, then four at k = 10
-    monkeypatch.setattr("wolpertinger.experiments.advise.perf_counter", lambda: next(seconds))
+    monkeypatch.setattr("wolpertinger.runs.advise.perf_counter", lambda: next(seconds))
     notes = []
     scores = score_at(agent, SlowScorer(), [1, 10, 100], LINE, notes)
     assert {k: score.value for k, score in scores.items()} == {1: 1, 10: 10}
@@ -199,7 +199,7 @@ def test_an_interrupted_run_gets_advice_without_speeds_or_returns(folder, tmp_pa
 
 
 def test_a_set_that_nobody_can_list(tmp_path, monkeypatch):
-    monkeypatch.setattr("wolpertinger.experiments.advise.MOST", 100)
+    monkeypatch.setattr("wolpertinger.runs.advise.MOST", 100)
     settings = {**TINY, "learning_starts": 8}
     config = make_config("puddle-world", env={"plan": 40, "size": 6}, n_envs=2, steps=20, changes=settings)
     found = advise(train(config, tmp_path / "plans", quiet=True), states=4, measure=False)

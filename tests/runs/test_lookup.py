@@ -3,13 +3,13 @@ import json
 import numpy as np
 import pytest
 
-from tests.experiments.lookup_fakes import FAKES, FakeContender, FakeTuner
-from wolpertinger.experiments import lookup
-from wolpertinger.experiments.contenders import CONTENDERS, Entry
-from wolpertinger.experiments.lookup import _count_queries, bench
-from wolpertinger.experiments.lookup_climb import CLOSE
-from wolpertinger.experiments.lookup_sets import isotropic
-from wolpertinger.experiments.lookup_verdict import judge
+from tests.runs.lookup_fakes import FAKES, FakeContender, FakeTuner
+from wolpertinger.runs import lookup
+from wolpertinger.runs.contenders import CONTENDERS, Entry
+from wolpertinger.runs.lookup import _count_queries, bench
+from wolpertinger.runs.lookup_climb import CLOSE
+from wolpertinger.runs.lookup_sets import isotropic
+from wolpertinger.runs.lookup_verdict import judge
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import json
 
-from tests.experiments.lookup_fakes import made_up_result
-from wolpertinger.experiments.lookup_plot import _efficient, plot_lookup
+from tests.runs.lookup_fakes import made_up_result
+from wolpertinger.runs.lookup_plot import _efficient, plot_lookup
 
 
 def test_the_plot_is_drawn_from_the_file_only(tmp_path):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wolpertinger import ActionProduct, ActionTable, Wolpertinger
 from wolpertinger.envs import GymnasiumVecEnv
-from wolpertinger.experiments.lemma import (
+from wolpertinger.runs.lemma import (
     best_of_random,
     candidate_values,
     expected_best,

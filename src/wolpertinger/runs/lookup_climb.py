@@ -8,10 +8,10 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.experiments.contenders import Contender
 from wolpertinger.index import Ids
 from wolpertinger.index.base import Vectors
 from wolpertinger.index.measure import recall
+from wolpertinger.runs.contenders import Contender
 
 Search = Callable[[Vectors], Ids]
 

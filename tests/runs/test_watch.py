@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from wolpertinger.envs.rendering import Window, opengl
-from wolpertinger.experiments import make_config, show, watch
-from wolpertinger.experiments.run import make_agent, make_env
-from wolpertinger.experiments.watch import Player
+from wolpertinger.runs import make_config, show, watch
+from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.watch import Player
 
 # imageio leaves the pipes of the ffmpeg that it reads with to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from rich import box
 from rich.table import Table
 
-from wolpertinger.experiments.advise import MARGIN, SLOWDOWN, WORTH
+from wolpertinger.runs.advise import MARGIN, SLOWDOWN, WORTH
 
 CLEAR = 0.5  # rank correlation from which on an order is one
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from wolpertinger import ActionTable, Wolpertinger
-from wolpertinger.experiments import evaluate, make_config, train
-from wolpertinger.experiments.plot import read_curve
-from wolpertinger.experiments.presets import PAPER, PRESETS, TASKS
-from wolpertinger.experiments.run import make_agent, make_env, read_config
-from wolpertinger.experiments.scores import puddle_scorer
+from wolpertinger.runs import evaluate, make_config, train
+from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.config import read_config
+from wolpertinger.runs.plot import read_curve
+from wolpertinger.runs.presets import PAPER, PRESETS, TASKS
+from wolpertinger.runs.scores import puddle_scorer
 
 TINY = {"items": 49, "dim": 4}
 TINY_AGENT = {"learning_starts": 64, "batch_size": 16, "policy_kwargs": {"net_arch": [16, 16]}}
@@ -156,7 +157,7 @@ def test_a_run_goes_into_an_empty_folder_and_replaces_a_run(tmp_path):
 def test_evaluation_meets_other_users_than_training(folder, monkeypatch):
     seeds = []
     monkeypatch.setattr(
-        "wolpertinger.experiments.evaluation.sampled_score",
+        "wolpertinger.runs.evaluation.sampled_score",
         lambda agent, env, episodes: seeds.append(env.unwrapped._seeds),
     )
     evaluate(folder)
@@ -166,7 +167,7 @@ def test_evaluation_meets_other_users_than_training(folder, monkeypatch):
 def test_evaluation_plays_as_many_episodes_as_the_task_says(folder, monkeypatch):
     played = []
     monkeypatch.setattr(
-        "wolpertinger.experiments.evaluation.sampled_score",
+        "wolpertinger.runs.evaluation.sampled_score",
         lambda agent, env, episodes: played.append((env.num_envs, episodes)),
     )
     evaluate(folder)
@@ -183,7 +184,7 @@ OTHER_TASKS = {
 
 @pytest.mark.parametrize("task", OTHER_TASKS)
 def test_every_task_trains_and_is_scored_by_the_episodes_it_can_play(task, tmp_path, monkeypatch):
-    monkeypatch.setattr("wolpertinger.experiments.run.SELECTION_EPISODES", 2)
+    monkeypatch.setattr("wolpertinger.runs.training.SELECTION_EPISODES", 2)
     env, baselines = OTHER_TASKS[task]
     folder = train(make_config(task, env=env, n_envs=2, steps=60, changes=SMALL), tmp_path / "run", quiet=True)
     result = json.loads((folder / "result.json").read_text())

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from scipy.stats import spearmanr
 
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.experiments.advise_cost import Cost, measure_cost
-from wolpertinger.experiments.evaluation import EVALUATION_SEED, load_agent
-from wolpertinger.experiments.lemma import MOST, STATES, Study, study, visited_observations
-from wolpertinger.experiments.presets import TASKS
-from wolpertinger.experiments.run import read_config
-from wolpertinger.experiments.scores import SCORERS, Score, Scorer
+from wolpertinger.runs.advise_cost import Cost, measure_cost
+from wolpertinger.runs.config import read_config
+from wolpertinger.runs.evaluation import EVALUATION_SEED, load_agent
+from wolpertinger.runs.lemma import MOST, STATES, Study, study, visited_observations
+from wolpertinger.runs.presets import TASKS
+from wolpertinger.runs.scores import SCORERS, Score, Scorer
 from wolpertinger.threads import count_threads, using_threads
 
 MARGIN = 0.05  # of the gain that the lemma predicts from k = 1 to the largest k: what one may miss of it

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from wolpertinger.actions.base import resolve_k
-from wolpertinger.experiments.contenders import CONTENDERS, Contender, Entry
-from wolpertinger.experiments.lookup_climb import BATCH, POINT_SHARE, Climb, Search, Truth, batch_size, cheapest, climb
-from wolpertinger.experiments.lookup_sets import LookupSet
 from wolpertinger.index import Ids, Tuner
 from wolpertinger.index.base import Vectors
 from wolpertinger.index.tune import check_recall
+from wolpertinger.runs.contenders import CONTENDERS, Contender, Entry
+from wolpertinger.runs.lookup_climb import BATCH, POINT_SHARE, Climb, Search, Truth, batch_size, cheapest, climb
+from wolpertinger.runs.lookup_sets import LookupSet
 from wolpertinger.threads import using_threads
 
 Result = dict[str, Any]

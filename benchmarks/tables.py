@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import (
     action_map,
-    advice,
+    choosing_k,
     learning,
     lookup,
     lookup_growth,
@@ -97,7 +97,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/lookup.md", "growth"): growth_table,
     ("docs/lookup.md", "batches"): batch_table,
     **speed_tables.TABLES,
-    **advice.TABLES,
+    **choosing_k.TABLES,
 }
 
 

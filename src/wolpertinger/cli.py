@@ -13,7 +13,6 @@ from rich.table import Table
 from stable_baselines3.common.utils import get_device
 
 from wolpertinger.agent import CheckpointError
-from wolpertinger.cli_advise import add_advise
 from wolpertinger.cli_index import add_index
 from wolpertinger.cli_options import at_least, number, recall, with_example
 from wolpertinger.cli_paper import add_reproduce
@@ -72,7 +71,6 @@ def _parser() -> argparse.ArgumentParser:
     evaluating.add_argument("--json", action="store_true", help="print the numbers as JSON")
     evaluating.set_defaults(run=_evaluate)
     _add_watch(commands.add_parser("watch", help="film a run's agent at work", **with_example(WATCH_EXAMPLE)))
-    add_advise(commands)
     add_index(commands)
     add_reproduce(commands)
     return parser

@@ -5,7 +5,7 @@ In the lemma, each of the k nearest actions is bad, worth q - c, with probabilit
 the lemma then predicts of the best of them stands beside what the critic says itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,11 +132,10 @@ def _constants_and_lines(values: Reals) -> tuple[Reals, Reals, Reals, Reals]:
     )
 
 
-def ladder(most: int, also: Sequence[int] = ()) -> list[int]:
-    """1, 2, 5, 10, 20, 50, ... up to `most`, and those of `also`, in place of what is within a tenth of them."""
-    kept = {1, most, *also}
+def ladder(most: int) -> list[int]:
+    """1, 2, 5, 10, 20, 50, ... up to `most`, which takes the place of what is within a tenth of it."""
     steps = (digit * 10**power for power in range(len(str(most))) for digit in (1, 2, 5))
-    return sorted(kept | {k for k in steps if k < most and all(abs(k - other) > other / 10 for other in kept)})
+    return sorted({1, most} | {k for k in steps if most - k > most / 10})
 
 
 @dataclass(frozen=True)
@@ -170,17 +169,14 @@ class Study:
     """That as a share of the measured gain from the first k to the last; None where there is no gain."""
 
 
-def study(agent: Wolpertinger, observations: npt.ArrayLike, most: int = MOST, *, ks: Sequence[int] = ()) -> Study:
-    """Lemma 1 fitted to the critic's values of the `most` actions nearest to the proto-action of each observation.
-
-    :param ks: to be among the k studied, besides the usual 1, 2, 5, 10, ...; none above `most`.
-    """
+def study(agent: Wolpertinger, observations: npt.ArrayLike, most: int = MOST) -> Study:
+    """Lemma 1 fitted to the critic's values of the `most` actions nearest to the proto-action of each observation."""
     observations, most = np.asarray(observations), min(most, agent.actions.n)
     if most < 2:
         raise ValueError(f"most={most} of {agent.actions.n} actions: the lemma needs at least 2 to choose from")
     values, proto_values = candidate_values(agent, observations, most)
     best_first = -np.sort(-values.T, axis=0)
-    ks = ladder(most, ks)
+    ks = ladder(most)
     found = fit_pooled(values)
     predicted = found.expected_best(ks)
     measured = np.maximum.accumulate(values, axis=1).mean(axis=0)[np.asarray(ks) - 1]

@@ -22,7 +22,6 @@ from wolpertinger.runs.plot import plot_curve
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
 RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json", "watch.mp4"}
-RUN_FILES |= {"advise.json", "advise.png"}
 
 
 def train(

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from wolpertinger.paper.perform import cpu_name
+from wolpertinger import ActionTable, Wolpertinger
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "gymnasium", "stable-baselines3", "torch")
@@ -56,3 +56,19 @@ def _versions() -> dict[str, str]:
 
 def _machine() -> dict[str, Any]:
     return {"cores": os.cpu_count(), "cpu": cpu_name(), "load_at_end": [round(load, 2) for load in os.getloadavg()]}
+
+
+def cpu_name() -> str:
+    """What the machine calls its processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def describe_index(agent: Wolpertinger) -> str:
+    """What the lookup of the agent's k uses."""
+    if not isinstance(agent.actions, ActionTable):
+        return "structured"
+    return next((health.index for health in agent.actions.health if health.k == agent.k), "exact")

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from stable_baselines3 import DDPG
 from stable_baselines3.common.noise import NormalActionNoise
 
-from benchmarks.measure import time_rounds
+from benchmarks.measure import describe_index, time_rounds
 from benchmarks.speed_agents import (
     BATCH,
     BUFFER,
@@ -26,7 +26,6 @@ from benchmarks.speed_agents import (
 from benchmarks.speed_step import Effort, say, spread
 from wolpertinger import ActionProduct, ActionTable, Exploration
 from wolpertinger.envs.cartpole import MAX_FORCE
-from wolpertinger.paper.speed import describe_index
 from wolpertinger.runs.lookup_sets import clustered
 
 SIGMA = 0.1  # of the noise, in both

@@ -18,8 +18,8 @@ from matplotlib.ticker import PercentFormatter
 
 from benchmarks import speed_results
 from benchmarks.speed_agents import PARTS
+from benchmarks.speed_paper import PRINTED as STEPS_PER_SECOND
 from benchmarks.speed_verdict import LARGE_KS
-from wolpertinger.paper.items import PRINTED as STEPS_PER_SECOND
 
 PANEL_WIDTH, HEIGHT = 4.4, 4.8  # inches, as the plots of lookups
 ORDER = ("structured", "exact", "slow", "medium", "fast", "screened", "obvious")

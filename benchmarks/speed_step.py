@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 
 from benchmarks import obvious
-from benchmarks.measure import time_rounds
+from benchmarks.measure import describe_index, time_rounds
 from benchmarks.speed_agents import (
     BATCH,
     Trainer,
@@ -24,7 +24,6 @@ from benchmarks.speed_agents import (
 )
 from wolpertinger import Wolpertinger
 from wolpertinger.index.tune import RECALLS
-from wolpertinger.paper.speed import describe_index
 
 NOMINAL = 100e9  # operations a second, to foresee which cells are slow
 SLOW = 20.0  # seconds a step, from which on one step has to do

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 from benchmarks.speed_agents import BATCH, PARTS
+from benchmarks.speed_paper import PRINTED as STEPS_PER_SECOND
 from benchmarks.speed_results import cell, ratio, read, row, seconds, step_row
 from benchmarks.speed_verdict import judge
-from wolpertinger.paper.items import PRINTED as STEPS_PER_SECOND
 
 MISSING = "missing"
 STATES = BATCH + 1  # that candidates are ranked in, in a step: those of an update, and the one acted in

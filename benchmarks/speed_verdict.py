@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import learning, speed_results
+from benchmarks.speed_paper import PRINTED as STEPS_PER_SECOND
+from benchmarks.speed_paper import PRINTED_SPEED_UP
 from benchmarks.speed_results import cell, ratio, read, row, seconds
-from wolpertinger.paper.items import PRINTED as STEPS_PER_SECOND
-from wolpertinger.paper.items import PRINTED_SPEED_UP
 
 K = 656
 LARGE_KS = tuple(2**power for power in range(10, 21))  # at which a step's time is its candidates'

@@ -15,8 +15,6 @@ from stable_baselines3.common.utils import get_device
 from wolpertinger.agent import CheckpointError
 from wolpertinger.cli_index import add_index
 from wolpertinger.cli_options import at_least, number, recall, with_example
-from wolpertinger.cli_paper import add_reproduce
-from wolpertinger.paper.sweep import SweepError
 from wolpertinger.runs import Evaluation, evaluate, make_config, show, train, watch
 from wolpertinger.runs.presets import PRESETS, TASKS, TaskPreset
 from wolpertinger.runs.scores import share_of
@@ -46,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
-    except (ValueError, TypeError, OSError, ImportError, CheckpointError, SweepError, gym.error.Error) as error:
+    except (ValueError, TypeError, OSError, ImportError, CheckpointError, gym.error.Error) as error:
         print(f"wolpertinger {options.command}: {error}", file=sys.stderr)
         return 2
     return 0
@@ -72,7 +70,6 @@ def _parser() -> argparse.ArgumentParser:
     evaluating.set_defaults(run=_evaluate)
     _add_watch(commands.add_parser("watch", help="film a run's agent at work", **with_example(WATCH_EXAMPLE)))
     add_index(commands)
-    add_reproduce(commands)
     return parser
 
 

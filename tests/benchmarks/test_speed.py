@@ -7,8 +7,8 @@ import pytest
 from benchmarks import learning, speed_plot, speed_results, speed_tables, speed_verdict
 from benchmarks.speed_agents import Trainer, make_agent
 from benchmarks.speed_floor import Cheap, cheap_pair, plans
+from benchmarks.speed_paper import PRINTED as STEPS_PER_SECOND
 from benchmarks.speed_step import Effort, measure_row, time_all
-from wolpertinger.paper.items import PRINTED as STEPS_PER_SECOND
 from wolpertinger.threads import using_threads
 
 

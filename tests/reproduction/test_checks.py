@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from wolpertinger.paper import checks
-from wolpertinger.paper.claims import CLAIMS, OURS
-from wolpertinger.paper.evidence import FAILS, HOLDS, OPEN, Evidence, compare, judge, late
-from wolpertinger.paper.plan import TABLES, speed_key, variants
-from wolpertinger.paper.results import Results
-from wolpertinger.paper.statistics import Estimate
+from reproduction import checks
+from reproduction.claims import CLAIMS, OURS
+from reproduction.evidence import FAILS, HOLDS, OPEN, Evidence, compare, judge, late
+from reproduction.plan import TABLES, speed_key, variants
+from reproduction.results import Results
+from reproduction.statistics import Estimate
 
 CLAIM = {claim.name: claim for claim in CLAIMS + OURS}
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from wolpertinger.paper.plan import Scale, Variant, variants
+from reproduction.plan import Scale, Variant, variants
 
 LEARNING_STARTS = 16
 SMALL_ENV = {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wolpertinger.paper.items import Item
-from wolpertinger.paper.plan import FULL, SCALES, Run, Scale, Variant, runs, variants
-from wolpertinger.paper.report import write_report
-from wolpertinger.paper.results import Results
-from wolpertinger.paper.sweep import alone, sweep
+from reproduction.items import Item
+from reproduction.plan import FULL, SCALES, Run, Scale, Variant, runs, variants
+from reproduction.report import write_report
+from reproduction.results import Results
+from reproduction.sweep import alone, sweep
 
 
 def make_scale(quick: bool = False, seeds: int | None = None, seconds: float | None = None) -> Scale:

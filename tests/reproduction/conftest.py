@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.paper.tiny import tiny_variants
-from wolpertinger.paper.perform import perform
-from wolpertinger.paper.plan import Run
-from wolpertinger.paper.results import Results
+from reproduction.perform import perform
+from reproduction.plan import Run
+from reproduction.results import Results
+from tests.reproduction.tiny import tiny_variants
 from wolpertinger.runs.presets import TASKS
 
 

@@ -2,14 +2,14 @@ import shutil
 
 import pytest
 
-from tests.paper.tiny import tiny_variants
-from wolpertinger.paper.claims import CLAIMS, OURS
-from wolpertinger.paper.evidence import MISSING, Evidence
-from wolpertinger.paper.items import ITEMS
-from wolpertinger.paper.plan import Run
-from wolpertinger.paper.report import write_report
-from wolpertinger.paper.results import Results
-from wolpertinger.paper.tables import curve_rows, speed_rows
+from reproduction.claims import CLAIMS, OURS
+from reproduction.evidence import MISSING, Evidence
+from reproduction.items import ITEMS
+from reproduction.plan import Run
+from reproduction.report import write_report
+from reproduction.results import Results
+from reproduction.tables import curve_rows, speed_rows
+from tests.reproduction.tiny import tiny_variants
 
 
 @pytest.fixture

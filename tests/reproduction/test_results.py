@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.paper.tiny import tiny_variants
-from wolpertinger.paper.plan import Run, runs, variants
-from wolpertinger.paper.results import Results
+from reproduction.plan import Run, runs, variants
+from reproduction.results import Results
+from tests.reproduction.tiny import tiny_variants
 
 VARIANT = tiny_variants()["recommender-835/k-5-percent"]
 

@@ -12,9 +12,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wolpertinger import ActionProduct, ActionTable, Wolpertinger
-from wolpertinger.envs import GymnasiumVecEnv
-from wolpertinger.runs.lemma import (
+from reproduction.lemma import (
     best_of_random,
     candidate_values,
     expected_best,
@@ -25,6 +23,8 @@ from wolpertinger.runs.lemma import (
     study,
     visited_observations,
 )
+from wolpertinger import ActionProduct, ActionTable, Wolpertinger
+from wolpertinger.envs import GymnasiumVecEnv
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,33 +1,46 @@
-"""`wolpertinger reproduce`: the paper's figures, tables and claims."""
+"""The paper's figures, tables and claims, from runs to a report: `python -m reproduction [NAME...]`."""
 
 import argparse
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from reproduction.items import Item, choose_items
+from reproduction.plan import Scale
+from reproduction.reproduce import make_scale, needed, report, reproduce, settle_scale
+from reproduction.results import Results
+from reproduction.sweep import SweepError, expected_seconds
 from wolpertinger.cli_options import at_least, with_example
-from wolpertinger.paper.items import Item, choose_items
-from wolpertinger.paper.plan import Scale
-from wolpertinger.paper.reproduce import make_scale, needed, report, reproduce, settle_scale
-from wolpertinger.paper.results import Results
-from wolpertinger.paper.sweep import expected_seconds
 
 EXAMPLE = """example:
-  wolpertinger reproduce --list
-  wolpertinger reproduce figure-6 lemma --quick --out results/quick
-  wolpertinger reproduce all --quick
-  wolpertinger reproduce all --seeds 5 --budget 600 --out results/mine
-  wolpertinger reproduce --report --out results"""
+  python -m reproduction --list
+  python -m reproduction figure-6 lemma --quick --out results/quick
+  python -m reproduction all --quick
+  python -m reproduction all --seeds 5 --budget 600 --out results/mine
+  python -m reproduction --report --out results"""
 RESULTS, QUICK_RESULTS = Path("results"), Path("results") / "quick"
 
 
-def add_reproduce(commands: Any) -> None:
-    """Add `reproduce`."""
-    parser = commands.add_parser(
-        "reproduce", help="the paper's figures, tables and claims, from runs to a report", **with_example(EXAMPLE)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Reproduce what was asked for; bad input ends in one line on standard error and exit code 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        _reproduce(options)
+    except (ValueError, TypeError, OSError, ImportError, SweepError) as error:
+        print(f"python -m reproduction: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reproduction",
+        description="The paper's figures, tables and claims, from runs to a report.",
+        **with_example(EXAMPLE),
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="all (default), or some of --list")
     parser.add_argument("--list", action="store_true", help="what there is, and which of its runs are done")
@@ -41,7 +54,7 @@ def add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, help=f"folder of results (default: {RESULTS}, with --quick {QUICK_RESULTS})"
     )
-    parser.set_defaults(run=_reproduce)
+    return parser
 
 
 def _reproduce(options: argparse.Namespace) -> None:
@@ -85,3 +98,7 @@ def _list(items: list[Item], folder: Path, scale: Scale) -> Table:
     table.add_section()
     add("together", "each run once", items)
     return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wolpertinger.paper.statistics import estimate, iqm, join_curves
+from reproduction.statistics import estimate, iqm, join_curves
 
 
 def brute_force_iqm(values):

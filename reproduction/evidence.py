@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wolpertinger.paper.plan import Variant
-from wolpertinger.paper.results import Result, Results
-from wolpertinger.paper.statistics import Estimate, Reals, estimate
+from reproduction.plan import Variant
+from reproduction.results import Result, Results
+from reproduction.statistics import Estimate, Reals, estimate
 
 HOLDS, FAILS, OPEN, MISSING = "holds", "does not hold", "not decided", "missing"
 LEAST_SEEDS = 3  # for a verdict about learning

@@ -1,7 +1,8 @@
 import pytest
 
-from wolpertinger.paper.items import ITEMS, PRINTED, choose_items
-from wolpertinger.paper.plan import FULL, QUICK, TABLES, Run, Scale, runs, speed_key, variants
+from benchmarks.speed_paper import PRINTED
+from reproduction.items import ITEMS, choose_items
+from reproduction.plan import FULL, QUICK, TABLES, Run, Scale, runs, speed_key, variants
 
 
 def test_every_run_is_of_some_item_and_every_item_has_its_runs():

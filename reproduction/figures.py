@@ -11,9 +11,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from wolpertinger.paper.evidence import Evidence, MissingError
-from wolpertinger.paper.items import Figure, LemmaPlot, Panel
-from wolpertinger.paper.statistics import join_curves
+from reproduction.evidence import Evidence, MissingError
+from reproduction.items import Figure, LemmaPlot, Panel
+from reproduction.statistics import join_curves
 
 INK = "#010203"  # stands for the colour of the page's text
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by everyone

@@ -2,16 +2,16 @@
 
 from collections import Counter
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
-from wolpertinger.paper import figures
-from wolpertinger.paper.claims import CLAIMS, OURS, Claim
-from wolpertinger.paper.evidence import FAILS, HOLDS, MISSING, OPEN, Evidence, Finding
-from wolpertinger.paper.items import ITEMS, Figure, Item, SpeedCells
-from wolpertinger.paper.plan import Variant
-from wolpertinger.paper.results import Results
-from wolpertinger.paper.tables import Rows, claim_rows, curve_rows, markdown, ratio_rows, speed_rows
+from reproduction import figures
+from reproduction.claim import Claim
+from reproduction.claims import CLAIMS, OURS
+from reproduction.evidence import FAILS, HOLDS, MISSING, OPEN, Evidence, Finding
+from reproduction.items import ITEMS, Figure, Item, SpeedCells
+from reproduction.plan import Variant
+from reproduction.results import Results
+from reproduction.tables import Rows, claim_rows, curve_rows, markdown, ratio_rows, speed_rows
 
 TITLE = "Deep Reinforcement Learning in Large Discrete Action Spaces, reproduced"
 LEAD = (
@@ -77,7 +77,7 @@ def _heading(item: Item) -> str:
 
 
 def _page(evidence: Evidence, drawings: dict[str, str], results: Results, variants: dict[str, Variant]) -> str:
-    style = files("wolpertinger.paper").joinpath("report.css").read_text()
+    style = Path(__file__).with_name("report.css").read_text()
     sections = "\n".join(_section(item, evidence, drawings.get(name)) for name, item in ITEMS.items())
     contents = " ".join(f'<a href="#{name}">{name.replace("-", " ")}</a>' for name in ITEMS)
     return f"""<!doctype html>

@@ -2,11 +2,12 @@
 
 from statistics import fmean
 
-from wolpertinger.paper.claims import Claim
-from wolpertinger.paper.evidence import MISSING, Evidence, MissingError, percent, text
-from wolpertinger.paper.items import PRINTED, Figure, SpeedCells
-from wolpertinger.paper.plan import TABLES, speed_key
-from wolpertinger.paper.statistics import estimate
+from benchmarks.speed_paper import PRINTED
+from reproduction.claim import Claim
+from reproduction.evidence import MISSING, Evidence, MissingError, percent, text
+from reproduction.items import Figure, SpeedCells
+from reproduction.plan import TABLES, speed_key
+from reproduction.statistics import estimate
 
 Rows = list[list[str]]
 

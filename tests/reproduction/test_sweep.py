@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.paper.tiny import tiny_variants
-from wolpertinger.paper.plan import FULL, Run, runs
-from wolpertinger.paper.reproduce import reproduce
-from wolpertinger.paper.results import Results
-from wolpertinger.paper.sweep import SweepError, alone, expected_seconds, sweep
+from reproduction.plan import FULL, Run, runs
+from reproduction.reproduce import reproduce
+from reproduction.results import Results
+from reproduction.sweep import SweepError, alone, expected_seconds, sweep
+from tests.reproduction.tiny import tiny_variants
 
 KEYS = ("speed-recommender/k-1", "recommender-49/dim-20-k-1", "puddle-world-1/k-1", "lemma/monte-carlo")
 
@@ -48,10 +48,10 @@ def test_the_time_that_is_left_is_that_of_the_runs_that_are_left(tmp_path):
 
 KILLED = """
 from pathlib import Path
-from tests.paper.test_sweep import chosen
-from wolpertinger.paper.plan import runs
-from wolpertinger.paper.results import Results
-from wolpertinger.paper.sweep import sweep
+from tests.reproduction.test_sweep import chosen
+from reproduction.plan import runs
+from reproduction.results import Results
+from reproduction.sweep import sweep
 if __name__ == "__main__":
     sweep(runs(chosen()), Results(Path({folder!r})), jobs=2)
 """

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wolpertinger.paper.plan import Run, Variant
+from reproduction.plan import Run, Variant
 
 Result = dict[str, Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from wolpertinger.actions import ActionTable
+from benchmarks.measure import describe_index
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.runs.build import make_agent, make_env
 from wolpertinger.runs.config import RunConfig
@@ -59,10 +59,3 @@ class StepTimer(BaseCallback):
         self._last = now
         patience = self.seconds if len(self.steps) > LEAST_STEPS else max(self.seconds, PATIENCE)
         return now - self._start < patience
-
-
-def describe_index(agent: Wolpertinger) -> str:
-    """What the lookup of the agent's k uses."""
-    if not isinstance(agent.actions, ActionTable):
-        return "structured"
-    return next((health.index for health in agent.actions.health if health.k == agent.k), "exact")

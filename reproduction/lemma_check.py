@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from wolpertinger.runs.lemma import expected_best, simulate
+from reproduction.lemma import expected_best, simulate
 
 SETTINGS = ((0.0, 1.0), (0.2, 1.0), (0.5, 2.0), (0.9, 4.0))  # p and c, where b = 1 and q = 0
 KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)

@@ -21,14 +21,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from wolpertinger.paper.perform import perform
-from wolpertinger.paper.plan import Run
-from wolpertinger.paper.results import Results
+from reproduction.perform import perform
+from reproduction.plan import Run
+from reproduction.results import Results
 from wolpertinger.threads import set_threads
 
 # A server with everything imported, which takes seconds, forks a process for each run.
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["wolpertinger.paper.perform", "torch._dynamo"])
+SERVER.set_forkserver_preload(["reproduction.perform", "torch._dynamo"])
 # What a run takes beside its training, in seconds: evaluation as a share of the training, and making the task; measured
 # in the full sweep. For the time left only.
 EVALUATION, SET_UP = 0.25, 15.0

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
-from wolpertinger.paper import lemma_check, speed
-from wolpertinger.paper.plan import Run
-from wolpertinger.runs import evaluate, lemma, train
+from benchmarks.measure import cpu_name
+from reproduction import lemma, lemma_check, speed
+from reproduction.plan import Run
+from wolpertinger.runs import evaluate, train
 from wolpertinger.runs.config import RunConfig
 from wolpertinger.runs.evaluation import load_agent
 from wolpertinger.runs.plot import read_curve
@@ -81,12 +82,3 @@ def _time(run: Run, _: Path) -> dict[str, Any]:
 
 def _check(run: Run, _: Path) -> dict[str, Any]:
     return lemma_check.check(run.seed)
-
-
-def cpu_name() -> str:
-    """What the machine calls its processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from wolpertinger.envs.puddle_map import PuddleMap
-from wolpertinger.paper.evidence import (
+from benchmarks.speed_paper import PRINTED_SPEED_UP
+from reproduction.evidence import (
     FAILS,
     HOLDS,
     OPEN,
@@ -23,9 +23,9 @@ from wolpertinger.paper.evidence import (
     text,
     times,
 )
-from wolpertinger.paper.items import PRINTED_SPEED_UP
-from wolpertinger.paper.plan import PLANS, TABLES, speed_key
-from wolpertinger.paper.statistics import Reals, estimate
+from reproduction.plan import PLANS, TABLES, speed_key
+from reproduction.statistics import Reals, estimate
+from wolpertinger.envs.puddle_map import PuddleMap
 
 Test = Callable[[Evidence], Finding]
 

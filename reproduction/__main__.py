@@ -14,7 +14,7 @@ from reproduction.plan import Scale
 from reproduction.reproduce import make_scale, needed, report, reproduce, settle_scale
 from reproduction.results import Results
 from reproduction.sweep import SweepError, expected_seconds
-from wolpertinger.cli_options import at_least, with_example
+from wolpertinger.cli.options import at_least, explain_errors, with_example
 
 EXAMPLE = """example:
   python -m reproduction --list
@@ -28,12 +28,7 @@ RESULTS, QUICK_RESULTS = Path("results"), Path("results") / "quick"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Reproduce what was asked for; bad input ends in one line on standard error and exit code 2."""
     options = _parser().parse_args(arguments)
-    try:
-        _reproduce(options)
-    except (ValueError, TypeError, OSError, ImportError, SweepError) as error:
-        print(f"python -m reproduction: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return explain_errors("python -m reproduction", lambda: _reproduce(options), SweepError)
 
 
 def _parser() -> argparse.ArgumentParser:

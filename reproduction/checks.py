@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.speed_paper import PRINTED_SPEED_UP
+from benchmarks.speed.paper import PRINTED_SPEED_UP
 from reproduction.evidence import (
     FAILS,
     HOLDS,

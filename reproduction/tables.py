@@ -2,7 +2,7 @@
 
 from statistics import fmean
 
-from benchmarks.speed_paper import PRINTED
+from benchmarks.speed.paper import PRINTED
 from reproduction.claim import Claim
 from reproduction.evidence import MISSING, Evidence, MissingError, percent, text
 from reproduction.items import Figure, SpeedCells

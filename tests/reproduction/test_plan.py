@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.speed_paper import PRINTED
+from benchmarks.speed.paper import PRINTED
 from reproduction.items import ITEMS, choose_items
 from reproduction.plan import FULL, QUICK, TABLES, Run, Scale, runs, speed_key, variants
 

@@ -109,7 +109,7 @@ def _force_levels(levels: int) -> ActionProduct:
 
 @cache
 def reference_return() -> float:
-    """The best known mean return, over 100 starts: what `benchmarks/cartpole_reference.py` reached."""
+    """The best known mean return, over 100 starts: what `benchmarks/learning/cartpole_reference.py` reached."""
     return float(json.loads(files("wolpertinger.envs").joinpath("cartpole_reference.json").read_text())["mean_return"])
 
 

@@ -6,6 +6,7 @@ where it was. The tables in README.md and docs/learning.md are rendered from tho
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,12 @@ def sweep() -> dict[str, dict[str, Any]]:
 
 
 def result_path(name: str) -> Path:
-    return RESULTS / (name.replace("/", "--").replace(" ", "_").replace(",", "").replace("%", "percent") + ".json")
+    """A run's result file: its name in lower case with hyphens for all but letters, digits and points.
+
+    "ablation/generated/k = 1 %/seed-0" has ablation--generated--k-1-percent--seed-0.json.
+    """
+    parts = name.lower().replace("%", "percent").translate(str.maketrans("", "", "',()")).split("/")
+    return RESULTS / ("--".join(re.sub(r"[^a-z0-9.]+", "-", part).strip("-") for part in parts) + ".json")
 
 
 def run(name: str, arguments: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def run(name: str, arguments: dict[str, Any]) -> None:
         train(config, folder, overwrite=True)
     result = json.loads((folder / "result.json").read_text())
     best, last = (evaluate(folder, checkpoint=checkpoint) for checkpoint in ("best", "last"))
-    content = {"name": name, "arguments": arguments, "config": json.loads((folder / "config.json").read_text())}
+    content = {"name": name, "arguments": arguments, "config": asdict(config)}
     kept = ("steps", "seconds", "evaluating_seconds", "steps_per_second", "threads")
     content |= {key: result[key] for key in kept} | {"baselines": best.baselines, "environment": environment()}
     for key in ("last", "best"):  # shares by the baselines of today, which a reference may have changed since

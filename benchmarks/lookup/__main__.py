@@ -23,7 +23,7 @@ from benchmarks.lookup.report import table
 from benchmarks.lookup.sets import SETS
 from benchmarks.measure import RESULTS as ALL_RESULTS
 from benchmarks.measure import commit, environment
-from wolpertinger.cli.options import at_least, explain_errors, number, recall, with_example
+from wolpertinger.cli.options import at_least, explain_errors, number, number_or_name, with_example
 from wolpertinger.cli.vectors import LookupSet, from_file
 
 EXAMPLE = """example:
@@ -54,7 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--k", nargs="+", type=number, help="counts, or shares with a point (default: 1 0.01 0.05)")
     parser.add_argument(
-        "--recall", nargs="+", type=recall, help='wanted: shares, "slow", "medium", "fast" (default: 0.7 0.9 0.99)'
+        "--recall",
+        nargs="+",
+        type=number_or_name,
+        help='wanted: shares, "slow", "medium", "fast" (default: 0.7 0.9 0.99)',
     )
     parser.add_argument("--rows", type=at_least(2), help="use only so many vectors (default: all)")
     parser.add_argument(

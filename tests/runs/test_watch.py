@@ -1,9 +1,7 @@
 """Films of agents: what is in the files, and that nothing half-written is left."""
 
-import json
 import os
 import sys
-from dataclasses import asdict
 
 import imageio.v3 as iio
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 from wolpertinger.envs.rendering import Window, opengl
 from wolpertinger.runs import make_config, show, watch
 from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.config import write_config
 from wolpertinger.runs.watch import Player
 
 # imageio leaves the pipes of the ffmpeg that it reads with to the garbage collector.
@@ -32,7 +31,7 @@ def untrained(task, folder, env=None, preset="nearest"):
     small = {"policy_kwargs": {"net_arch": [16, 16]}}
     config = make_config(task, env=env or SMALL[task], n_envs=1, changes=small, preset=preset)
     (folder / "checkpoints").mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(asdict(config)))
+    write_config(folder, config)
     make_agent(config, make_env(config)).save(folder / "checkpoints" / "best.zip")
     return folder
 

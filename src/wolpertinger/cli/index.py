@@ -5,9 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from wolpertinger.cli.options import at_least, number, recall, with_example
+from wolpertinger.cli import tuning
+from wolpertinger.cli.options import at_least, number, number_or_name, with_example
 from wolpertinger.cli.vectors import from_file
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 from wolpertinger.threads import set_threads
@@ -33,7 +32,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--k", type=number, required=True, help="neighbours: a count, or a share with a point")
     parser.add_argument(
         "--recall",
-        type=recall,
+        type=number_or_name,
         default=0.99,
         help=f"to keep: {RECALL_HELP} (default: %(default)s)",
     )
@@ -53,8 +52,6 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
 
 
 def _tune(options: argparse.Namespace) -> None:
-    from wolpertinger.cli import tuning
-
     if options.threads is not None:
         set_threads(options.threads)
     chosen = from_file(options.vectors, options.queries)
@@ -71,6 +68,8 @@ def _tune(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(tuning.as_json(found), indent=1))
         return
+    from rich.console import Console
+
     console = Console()
     console.print(tuning.table(found))
     console.print(tuning.summary(found), highlight=False)

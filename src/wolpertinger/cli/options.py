@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -22,6 +23,14 @@ def with_example(example: str) -> dict[str, Any]:
     return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
 
 
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Which run, and which of its checkpoints."""
+    parser.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
+    parser.add_argument(
+        "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
+    )
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """The type of an option that counts from `least` up."""
 
@@ -33,8 +42,8 @@ def at_least(least: int) -> Callable[[str], int]:
     return integer
 
 
-def recall(text: str) -> float | str:
-    """A share, or a name of one."""
+def number_or_name(text: str) -> float | str:
+    """A number, as a share of neighbours, or a name of one."""
     try:
         return float(text)
     except ValueError:

@@ -1,17 +1,18 @@
 """The fastest index that keeps a recall, what was tried on the way, and whether it holds on other queries."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
-from rich.table import Table
 
 from wolpertinger.actions import ActionTable, resolve_k
 from wolpertinger.cli.vectors import LookupSet
 from wolpertinger.index import ExactIndex, Trial, Tuning
 from wolpertinger.index.measure import recall as recall_of
 from wolpertinger.index.tune import check_recall, count_queries
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 TUNE_SEED, HELD_OUT_SEED = 0, 1
 
@@ -47,8 +48,11 @@ def tune(
     return Tuned(table, tuning, float(recalls.mean()), error, len(recalls))
 
 
-def table(tuned: Tuned) -> Table:
+def table(tuned: Tuned) -> "Table":
     """All that was tried: the best setting of each index, the fastest first."""
+    from rich import box
+    from rich.table import Table
+
     tuning = tuned.tuning
     title = f"{tuned.table.n:,} x {tuned.table.dim}, k = {tuning.k:,}, recall {tuning.promise:g}"
     caption = "ms: a query, in batches; B: bytes a vector, beside the vectors themselves; dim: falls short"

@@ -33,15 +33,17 @@ def make_scorer(config: RunConfig, episodes: int, seed: int) -> Scorer:
 
 def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolpertinger:
     """The run's agent, untrained."""
-    settings = dict(config.agent)
-    spec = settings.pop("exploration", {})
+    actions = None if config.recall is None and not config.table else _make_table(offered_actions(env), config)
+    arguments = agent_arguments(config.agent)
+    return Wolpertinger("MlpPolicy", env, actions, k=config.k, seed=config.seed, device=device, **arguments)
+
+
+def agent_arguments(settings: dict[str, Any]) -> dict[str, Any]:
+    """A config's settings of the agent, which are JSON, as arguments of `Wolpertinger`."""
+    spec = settings.get("exploration", {})
     if not isinstance(spec, dict):
         raise ValueError(f"exploration={spec!r}: give its settings by name, as exploration.epsilon")
-    exploration = Exploration(**spec)
-    actions = None if config.recall is None and not config.table else _make_table(offered_actions(env), config)
-    return Wolpertinger(
-        "MlpPolicy", env, actions, k=config.k, exploration=exploration, seed=config.seed, device=device, **settings
-    )
+    return {**settings, "exploration": Exploration(**spec)}
 
 
 def _make_table(actions: Any, config: RunConfig) -> ActionTable:

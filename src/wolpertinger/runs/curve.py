@@ -5,13 +5,12 @@ from math import inf
 from pathlib import Path
 from time import perf_counter
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
 from wolpertinger.actions import ActionTable
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.runs.presets import TaskPreset
+from wolpertinger.runs.presets import Preset
+from wolpertinger.runs.progress import BarProgress, NoProgress, Progress
 from wolpertinger.runs.scores import Score, Scorer
 
 LEAST_TRAINING = 4  # seconds of training for one of evaluation, where a run is limited in seconds
@@ -26,22 +25,19 @@ class LearningCurve(BaseCallback):
     """
 
     def __init__(
-        self, folder: Path, scorer: Scorer, task: TaskPreset, *, steps: int, seconds: float | None, quiet: bool
+        self, folder: Path, scorer: Scorer, preset: Preset, *, steps: int, seconds: float | None, quiet: bool
     ) -> None:
         super().__init__()
         self.folder, self.scorer, self.steps = folder, scorer, steps
         self.seconds = inf if seconds is None else seconds
-        self.interval = max(steps // task.evaluations, task.episode_steps)  # a short run is not all evaluation
-        self.pause = self.seconds / task.evaluations
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        console = Console(quiet=quiet)
-        self.progress = Progress(*columns, TextColumn("<"), TimeRemainingColumn(), console=console)
+        self.interval = max(steps // preset.evaluations, preset.episode_steps)  # a short run is not all evaluation
+        self.pause = self.seconds / preset.evaluations
+        self.progress: Progress = NoProgress() if quiet else BarProgress(steps)
         self.evaluating = 0.0  # seconds spent on it
         self.last: dict[str, float | None] = {}
         self.best: dict[str, float | None] = {}
 
     def _on_training_start(self) -> None:
-        self.bar = self.progress.add_task("training", total=self.steps)
         self.progress.start()
         self.started = perf_counter()
         self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
@@ -93,7 +89,7 @@ class LearningCurve(BaseCallback):
         returns = [episode["r"] for episode in self.model.ep_info_buffer or ()]
         live = f"return {sum(returns) / len(returns):.2f}" if returns else "training"
         done = self.steps * self.num_timesteps / self.model._total_timesteps
-        self.progress.update(self.bar, completed=min(int(done), self.steps), description=live)
+        self.progress.update(min(int(done), self.steps), live)
         return trained < self.seconds
 
     def _on_training_end(self) -> None:
@@ -128,4 +124,4 @@ class LearningCurve(BaseCallback):
             share = f" = {score.share:5.1%} of {next(iter(self.scorer.baselines))}"
         done = f"{self.num_timesteps:>10,} steps {seconds:4.0f} s"
         line = f"{done}  return {score.value:.3f}{share}, {score.distinct} actions"
-        self.progress.console.print(line, highlight=False, soft_wrap=True)
+        self.progress.say(line)

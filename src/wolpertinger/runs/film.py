@@ -6,12 +6,12 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import imageio.v2 as imageio
 import numpy as np
-from PIL import Image
 
-from wolpertinger.envs.rendering.canvas import Frame
+if TYPE_CHECKING:
+    from wolpertinger.envs.rendering.canvas import Frame
 
 SUFFIXES = (".mp4", ".gif")
 PALETTE_FRAMES = 16  # pictures that a gif's colours are taken from
@@ -23,7 +23,7 @@ def check_suffix(path: Path) -> None:
         raise ValueError(f"{path} is no film: give a file that ends in .mp4 or .gif")
 
 
-def write_film(path: Path, frames: Iterable[Frame], fps: float) -> None:
+def write_film(path: Path, frames: Iterable["Frame"], fps: float) -> None:
     """Write a film by the suffix of its path; it appears there whole or not at all."""
     check_suffix(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,14 +38,16 @@ def write_film(path: Path, frames: Iterable[Frame], fps: float) -> None:
         part.unlink(missing_ok=True)
 
 
-def _even(frame: Frame) -> Frame:
+def _even(frame: "Frame") -> "Frame":
     """H.264 takes even sizes only."""
     height, width = frame.shape[:2]
     return np.ascontiguousarray(frame[: height - height % 2, : width - width % 2])
 
 
-def _write_mp4(path: Path, frames: Iterator[Frame], fps: float) -> None:
+def _write_mp4(path: Path, frames: Iterator["Frame"], fps: float) -> None:
     """H.264 in yuv420p, its index first: what browsers play."""
+    import imageio.v2 as imageio
+
     _require_ffmpeg()
     writer = imageio.get_writer(
         path,
@@ -73,14 +75,16 @@ def _require_ffmpeg() -> None:
         raise OSError(f"no ffmpeg to write mp4 with ({error}): pip install imageio-ffmpeg, or write a .gif") from error
 
 
-def _write_gif(path: Path, frames: Iterator[Frame], fps: float) -> None:
+def _write_gif(path: Path, frames: Iterator["Frame"], fps: float) -> None:
     """One palette for all pictures and no dithering: what stands still then costs nothing."""
+    from PIL import Image
+
     packed = []
     for frame in frames:  # whole pictures would be a megabyte each
         shape = frame.shape
         packed.append(zlib.compress(frame.tobytes(), 1))
 
-    def unpack(data: bytes) -> Image.Image:
+    def unpack(data: bytes) -> Any:
         return Image.fromarray(np.frombuffer(zlib.decompress(data), np.uint8).reshape(shape))
 
     sample = [np.asarray(unpack(packed[i])) for i in np.linspace(0, len(packed) - 1, PALETTE_FRAMES).astype(int)]

@@ -4,11 +4,6 @@ import csv
 import json
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 
 def read_curve(folder: Path) -> dict[str, list[float]]:
     """A run's learning curve by column."""
@@ -19,8 +14,11 @@ def read_curve(folder: Path) -> dict[str, list[float]]:
 
 def plot_curve(folder: Path) -> Path:
     """Draw a run's learning curve between its baselines into curve.png."""
+    from matplotlib.figure import Figure  # without pyplot, which would choose a backend for the whole process
+
     curve = read_curve(folder)
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
     axes.plot(curve["steps"], curve["return"], marker="o", markersize=3, label="agent")
     baselines = json.loads((folder / "result.json").read_text())["baselines"]
     for (name, value), style in zip(baselines.items(), ("-", "--", ":"), strict=False):
@@ -34,5 +32,4 @@ def plot_curve(folder: Path) -> Path:
     axes.grid(alpha=0.3)
     path = folder / "curve.png"
     figure.savefig(path, dpi=120)
-    plt.close(figure)
     return path

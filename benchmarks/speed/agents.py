@@ -21,6 +21,7 @@ BATCH, BUFFER, RANDOM_STEPS = 64, 50_000, 2_000
 LEARNING_RATE = 1e-6
 WIDEST = 0.5  # of protos, where 1 is the edge of the actions' box
 PRODUCT = 2_048  # rows and columns of the matrices whose product is the machine's rate
+NETWORKS = ("policy_kwargs", "critic", "candidates", "learner", "n_steps")
 PARTS = ("lookup", "rerank", "gradient", "other")
 
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
@@ -40,16 +41,16 @@ def make_env(task: str) -> gym.Env:
 def preset(task: str, networks: str) -> dict[str, Any]:
     """Arguments of `Wolpertinger` for the networks of the "paper", or ours for its form ("default"); batch 64."""
     if networks == "paper":
-        return {"policy_kwargs": dict(PAPER["policy_kwargs"])}
+        return {name: PAPER[name] for name in ("policy_kwargs", "critic", "candidates", "learner")}
     chosen = find_preset(task.removesuffix("-200"), "nearest").agent
-    return {name: chosen[name] for name in ("policy_kwargs", "anchor", "gradient_at", "n_steps") if name in chosen}
+    return {name: chosen[name] for name in NETWORKS if name in chosen}
 
 
 def make_table(env: gym.Env, index: str | float, build_seconds: float) -> ActionTable:
     """The environment's actions as a table of vectors, whatever they are: "exact", or with a promised recall."""
     task: Any = env.unwrapped
     actions = task.actions
-    vectors = actions.vectors if isinstance(actions, ActionTable) else actions.embed(np.arange(actions.n))
+    vectors = np.concatenate([actions.embed(block) for block in actions.blocks(2**16)])
     return ActionTable(vectors) if index == "exact" else ActionTable(vectors, recall=index, build_seconds=build_seconds)
 
 
@@ -103,13 +104,13 @@ def protos(agent: Wolpertinger, count: int = 2_048) -> np.ndarray:
 
 def tune(agent: Wolpertinger) -> None:
     """Tune the lookup for the agent's k on its own protos, before anything is timed."""
-    if isinstance(agent.actions, ActionTable) and agent.actions.recall is not None and agent.k < agent.actions.n:
-        agent.actions.tune(protos(agent), agent.k)
+    if getattr(agent.actions, "recall", None) is not None and agent.k < agent.actions.n:
+        agent.actions.tune(protos(agent), agent.k)  # type: ignore[attr-defined]  # only a table promises a recall
 
 
 def count_tunings(agent: Any) -> int:
     actions = getattr(agent, "actions", None)
-    return sum(health.tunings for health in actions.health) if isinstance(actions, ActionTable) else 0
+    return sum(health.tunings for health in getattr(actions, "health", []))
 
 
 def networks_of(agent: Wolpertinger) -> Networks:
@@ -121,7 +122,7 @@ def networks_of(agent: Wolpertinger) -> Networks:
         dim=agent.actions.dim,
         actor=widths,
         critic=widths,
-        interaction=chosen.get("interaction", False),
+        interaction=getattr(chosen["critic"], "interaction", False),
         critics=chosen.get("n_critics", 1),
     )
 
@@ -160,8 +161,8 @@ class Trainer:
         return self.steps
 
     def _clock(self) -> dict[str, float]:
-        clock = getattr(self.agent.policy, "clock", None)  # Stable-Baselines3's has none
-        return dict(clock.seconds) if clock is not None else {}
+        timer = getattr(self.agent.policy, "timer", None)  # Stable-Baselines3's has none
+        return dict(timer.seconds) if timer is not None else {}
 
     def warm_up(self, calls: int, seconds: float, most: int = 500) -> float:
         """Some calls of one step, then as many steps a call as fit these seconds; returns the seconds of a step."""

@@ -5,34 +5,41 @@ Lookup and weights are those of the library.
 """
 
 import torch
-from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.speed.flops import Networks
-from wolpertinger.agent.networks import Critic, QNetwork
-from wolpertinger.agent.policy import Choice, WolpertingerPolicy
+from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.networks import Critic
+from wolpertinger.networks.mlp import MLPNetwork
+from wolpertinger.policy import Policy, Ranking, States
+from wolpertinger.policy.ranking import Best
 
 MOST_BYTES = 8e9  # that it may take
 
 
-class ObviousPolicy(WolpertingerPolicy):
-    """`WolpertingerPolicy` with that re-ranking."""
+class ObviousRanking(Policy):
+    """`Policy` with that re-ranking."""
 
     @torch.no_grad()
-    def choose(self, obs: PyTorchObs, proto: Tensor, critic: Critic, search: object = None) -> Choice:
-        with self.clock("lookup"):
-            candidates = self.nearest(proto)
-            vectors = self.embed(candidates)
-        with self.clock("rerank"):
-            q = rank(critic, obs, vectors)
-            value, place = q.max(dim=1)
-            chosen = torch.arange(len(proto)), place
-        return Choice(proto, candidates[chosen], vectors[chosen], value, q.mean(dim=1), place == 0, self.k)
+    def rank(self, states: States, critic: Critic, top: int = 1) -> Ranking:
+        with self.timer("lookup"):
+            candidates = self.source.find(states, self.k)
+            vectors = self.embed(candidates.actions)
+        with self.timer("rerank"):
+            q = rank(critic, states.obs, vectors)
+            best = Best.of(candidates.actions, vectors, q, q.mean(dim=1), top)
+        return Ranking(states, candidates, lambda _: best)
+
+
+class ObviousPolicy(WolpertingerPolicy):
+    """`WolpertingerPolicy` that ranks so."""
+
+    policy_class = ObviousRanking
 
 
 @torch.no_grad()
-def rank(critic: Critic, obs: PyTorchObs, vectors: Tensor) -> Tensor:
+def rank(critic: Critic, obs: Tensor, vectors: Tensor) -> Tensor:
     """What the library's `rank` gives: the values (batch, k) of vectors (batch, k, dim)."""
     inputs = critic.scale.to_inputs(vectors)
     repeated = critic.features(obs).unsqueeze(1).expand(-1, inputs.shape[1], -1)
@@ -41,7 +48,7 @@ def rank(critic: Critic, obs: PyTorchObs, vectors: Tensor) -> Tensor:
     return torch.stack(values).amin(dim=0).view(inputs.shape[:2])
 
 
-def _forward(network: QNetwork, joined: Tensor) -> Tensor:
+def _forward(network: MLPNetwork, joined: Tensor) -> Tensor:
     if network.state_factor is not None:
         raise ValueError("interaction=True: an ordinary first layer holds no products of state and action")
     # Tens of microseconds to join the halves of the first layer, which an ordinary network would hold as one.

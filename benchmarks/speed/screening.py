@@ -12,7 +12,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from benchmarks.measure import say
 from benchmarks.speed.effort import Effort
 from wolpertinger import Wolpertinger
-from wolpertinger.agent import screening
+from wolpertinger.policy import screening
+from wolpertinger.policy.scoring import score_exactly
 from wolpertinger.runs.build import make_agent, make_env
 from wolpertinger.runs.config import make_config
 
@@ -35,8 +36,8 @@ def measure(effort: Effort) -> dict[str, Any]:
 
 def settings() -> dict[str, Any]:
     """Of screening, all that a choice may depend on."""
-    limits = ("LEAST", "IN_ALL", "WIDEST", "SAMPLE", "KEPT", "FIRST", "ROUNDED", "REMEMBERED", "WINS", "FAVOURED")
-    return {name.lower(): getattr(screening, name) for name in (*limits, "LINE_MARGINS", "ROUNDED_MARGINS")}
+    names = ("FEWEST_EACH", "FEWEST_IN_ALL", "MAX_DIM", "FIRST", "LEAST_FIRST", "MARGIN", "SAMPLE", "HEADROOM")
+    return {name.lower(): getattr(screening, name) for name in names}
 
 
 def follow(name: str, preset: str, points: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -73,17 +74,17 @@ class Comparison(BaseCallback):
 @torch.no_grad()
 def compare(agent: Wolpertinger, k: int) -> dict[str, Any]:
     """The share of equal choices, and how much of the chosen actions' advantage over the mean candidate is lost."""
-    policy, trained_k = agent.policy, agent.k
-    agent.k = k
+    policy, trained_k = agent.policy.behaviour, agent.k
+    agent.k, screen = k, policy.scorer
     equal, lost, advantage = [], [], []
     for obs in agent.replay_buffer.sample(STATES).next_observations.split(AT_ONCE):
-        proto, choices = agent.actor_target(obs), {}
-        for policy.rerank in ("screened", "exact"):
-            choices[policy.rerank] = policy.choose(obs, proto, agent.critic_target)
-        exact, screened = choices["exact"], choices["screened"]
-        equal.append((exact.action == screened.action).float())
-        lost.append(exact.value - screened.value)
-        advantage.append(exact.value - exact.mean)
-    agent.k, policy.rerank = trained_k, "screened"
+        states, rankings = policy.propose(agent.actor_target, obs), []
+        for policy.scorer in (score_exactly, screen):
+            rankings.append(policy.rank(states, agent.critic_target))
+        exact, screened = rankings
+        equal.append((exact.actions == screened.actions).float())
+        lost.append(exact.values[:, 0] - screened.values[:, 0])
+        advantage.append(exact.values[:, 0] - exact.mean)
+    agent.k, policy.scorer = trained_k, screen
     share = torch.cat(lost).sum() / torch.cat(advantage).sum()
     return {"states": STATES, "agreement": float(torch.cat(equal).mean()), "advantage_lost": float(share)}

@@ -12,7 +12,8 @@ from benchmarks.measure import say, spread, time_rounds
 from benchmarks.speed.agents import BATCH, Trainer, make_agent, make_env, preset
 from benchmarks.speed.effort import Effort
 from benchmarks.speed.floor import MILLION, OBSERVED, Cheap
-from wolpertinger import ActionTable, Wolpertinger
+from wolpertinger import ActionTable, BestByCritic, Wolpertinger
+from wolpertinger.policy.critic_search import CriticSearch
 from wolpertinger.runs.presets import SEARCH
 from wolpertinger.threads import count_threads, set_threads
 
@@ -48,7 +49,7 @@ def catalogue_row(effort: Effort) -> dict[str, Any]:
     agents = {
         "paper": make_agent(env, k=K, **preset("recommender", "paper")),
         "search": make_agent(env, k=FOUND, **towers()),
-        "search, always fresh": make_agent(env, k=FOUND, **towers(refresh_every=1)),
+        "search, always fresh": make_agent(env, k=FOUND, **{**towers(), "candidates": BestByCritic(refresh_every=1)}),
     }
     trainers = {name: Trainer(agent) for name, agent in agents.items()}
     for name, trainer in trainers.items():
@@ -63,13 +64,15 @@ def catalogue_row(effort: Effort) -> dict[str, Any]:
         }
         for name, samples in seconds.items()
     }
-    every = {name: agent.policy.search.every for name, agent in agents.items() if agent.policy.search}
+    sources = {name: agent.policy.behaviour.source for name, agent in agents.items()}
+    every = {name: source.every for name, source in sources.items() if isinstance(source, CriticSearch)}
     return {"set": "13,138 items", "k": K, "found": FOUND, "refresh_every": every, "cells": cells}
 
 
-def towers(**kwargs: Any) -> dict[str, Any]:
-    """Our own towers for the recommender, with changes to `policy_kwargs`."""
-    return {"critic": "two-tower", "candidates": "critic", "policy_kwargs": {**SEARCH["policy_kwargs"], **kwargs}}
+def towers(**changes: Any) -> dict[str, Any]:
+    """Our own towers for the recommender, with changes to the critic."""
+    chosen = {name: SEARCH[name] for name in ("candidates", "policy_kwargs")}
+    return {**chosen, "critic": {**SEARCH["critic"], **changes}}
 
 
 def million_row(effort: Effort) -> dict[str, Any]:
@@ -77,11 +80,11 @@ def million_row(effort: Effort) -> dict[str, Any]:
     vectors = np.random.default_rng(1).standard_normal((MILLION, 20), np.float32)
     actions = ActionTable(vectors)
     say("search, a million vectors: learning")
-    settings = towers(tower_kwargs={"width": SEARCH["policy_kwargs"]["tower_kwargs"]["width"]})  # nothing to remember
+    settings = towers(state_embedding=0, action_embedding=0)
     agent = make_agent(Matching(OBSERVED, actions), actions, k=FOUND, learning_rate=1e-3, **settings)
     agent.learn(LEARNED_STEPS, reset_num_timesteps=False)
-    critic_search = agent.policy.search
-    assert critic_search is not None
+    critic_search = agent.policy.behaviour.source
+    assert isinstance(critic_search, CriticSearch)
     # From one refresh to the next, with all that it brings: keys, the index over them, its tuning whenever that comes.
     spent, start = critic_search.seconds, time.perf_counter()
     agent.learn(critic_search.every, reset_num_timesteps=False)
@@ -101,10 +104,10 @@ def million_row(effort: Effort) -> dict[str, Any]:
 @torch.no_grad()
 def search(agent: Wolpertinger) -> dict[str, Any]:
     """The search for single states on one thread, and how often it finds what a scan of all values does."""
-    critic_search = agent.policy.search
-    assert critic_search is not None
+    critic_search = agent.policy.behaviour.source
+    assert isinstance(critic_search, CriticSearch)
     obs = torch.randn(STATES, *OBSERVED.shape, generator=torch.Generator().manual_seed(3))
-    query, keys = critic_search.query(obs), critic_search.keys()
+    query, keys = critic_search.snapshot.queries(obs), critic_search.keys()
     exact = torch.cat([(part @ keys.t()).topk(FOUND, dim=1).indices for part in torch.split(query, 16)])
     critic_search.best(query, FOUND)  # tuned by now
     threads = count_threads()

@@ -16,10 +16,10 @@ import torch
 from stable_baselines3 import DDPG
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.torch_layers import FlattenExtractor
+from wolpertinger.agent.policy import WolpertingerPolicy
 
 from wolpertinger import ActionProduct, ActionTable, CheckpointError, Exploration, Wolpertinger, archive
 from wolpertinger.agent.checkpoint import BUFFER_KIND, KIND
-from wolpertinger.agent.policy import WolpertingerPolicy
 from wolpertinger.index import ExactIndex, tune, tuning_run
 
 from .envs import DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent

@@ -1,7 +1,6 @@
 import time
 
 import pytest
-
 from wolpertinger.agent.clock import Clock
 
 

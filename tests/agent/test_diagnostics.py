@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.logger import configure
+from wolpertinger.agent.policy import Choice
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import diagnostics
-from wolpertinger.agent.policy import Choice
 from wolpertinger.index import ExactIndex, tune, tuned, tuning_run
 
 from .envs import TargetEnv, greedy, scramble_all, small_agent

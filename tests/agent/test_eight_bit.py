@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-
-from wolpertinger import ActionTable
-from wolpertinger.agent import eight_bit
 from wolpertinger.agent.eight_bit import EightBitLinear, Levels, Rounded, can_use, estimate, in_eight_bits
 from wolpertinger.agent.layers import hidden_layers, last_layer
 from wolpertinger.agent.rerank import rank, through
+
+from wolpertinger import ActionTable
+from wolpertinger.agent import eight_bit
 from wolpertinger.threads import using_threads
 
 from .envs import CRITICS, TargetEnv, scramble_all, small_agent

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from wolpertinger.agent.networks import InvertedGradients, VectorScale
 
 from wolpertinger import ActionTable
-from wolpertinger.agent.networks import InvertedGradients, VectorScale
 
 from .envs import TargetEnv, scramble_all, small_agent
 

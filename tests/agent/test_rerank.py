@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from wolpertinger.agent.rerank import Packed, Values, exact, networks_in, pack, rank
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import rerank
-from wolpertinger.agent.rerank import Packed, Values, exact, networks_in, pack, rank
 from wolpertinger.threads import using_threads
 
 from .envs import CRITICS, TargetEnv, scramble_all, small_agent

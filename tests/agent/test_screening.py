@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from wolpertinger.agent.rerank import MANY, exact, rank
+from wolpertinger.agent.screening import Favourites, StandIn, screened
 
 from wolpertinger import ActionTable, Wolpertinger
 from wolpertinger.agent import eight_bit, screening
-from wolpertinger.agent.rerank import MANY, exact, rank
-from wolpertinger.agent.screening import Favourites, StandIn, screened
 
 from .envs import CRITICS, TargetEnv, scramble_all, small_agent
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch import nn
+from wolpertinger.agent.towers import STEP, Memory, TwoTower
 
 from wolpertinger import ActionTable
-from wolpertinger.agent.towers import STEP, Memory, TwoTower
 
 from .envs import TargetEnv
 from .test_search import CRITICS, VECTORS, fresh, states, tower_agent

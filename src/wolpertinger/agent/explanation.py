@@ -34,13 +34,11 @@ def explain(policy: WolpertingerPolicy, obs: PyTorchObs) -> list[np.ndarray]:
     predictor.source.expire()
     states = predictor.propose(policy.actor, obs)
     whole = predictor.rank(states, critic, top=2 * predictor.actions.n)  # every candidate, also what stands twice
-    middle = policy.actor.scale.middle
-    proto = middle.expand(len(states), -1) if states.proto is None else states.proto
-    distances = (whole.vectors - proto.unsqueeze(1)).norm(dim=-1)
-    # Candidates in the order they were found in, or by distance where all of A were candidates, in no order.
-    order = (whole.places if whole.candidates.is_ordered else distances).argsort(dim=1, stable=True)
+    proto = policy.actor.scale.middle.expand(len(states), -1) if states.proto is None else states.proto
+    order = whole.order_found()
     rows = torch.arange(len(order), device=order.device).unsqueeze(1)
-    actions, distances, values = (part[rows, order] for part in (whole.actions, distances, whole.values))
+    actions, vectors, values = (part[rows, order] for part in (whole.actions, whole.vectors, whole.values))
+    distances = (vectors - proto.unsqueeze(1)).norm(dim=-1)
     sources = np.take_along_axis(whole.sources(), order.cpu().numpy(), axis=1)
     chosen = predictor.rank(states, critic).actions[:, 0]  # by screening it may be another one
     parts = (proto, actions, distances, values, chosen)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from wolpertinger.index import Store, check_queries, check_vectors
 from wolpertinger.index.base import Vectors
-from wolpertinger.index.promise import NOISE, likely_queries
+from wolpertinger.index.likely_queries import NOISE, likely_queries
 
 Draw = Callable[[int, int], npt.NDArray]  # how many queries, by which seed
 NOISY = f"queries are rows plus Gaussian noise of {NOISE} standard deviations per dimension, clipped to the table's box"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from wolpertinger.envs.puddle import PuddleWorld, PuddleWorldVector
     from wolpertinger.envs.puddle_map import PuddleMap
     from wolpertinger.envs.recommender import Recommender, RecommenderVector
-    from wolpertinger.envs.user_model import Solution, UserModel
     from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
+    from wolpertinger.envs.user_model import Solution, UserModel
 else:  # type checkers know the names above, and no others
     __getattr__, __dir__ = lazy_names(
         __name__,

@@ -3,19 +3,21 @@
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionTable
 from wolpertinger.agent import Exploration, Wolpertinger
-from wolpertinger.agent.match import offered_actions
+from wolpertinger.agent.validation import offered_actions
 from wolpertinger.envs import GymnasiumVecEnv
 from wolpertinger.index.tune import BUILD_SECONDS
 from wolpertinger.runs.config import RunConfig
 from wolpertinger.runs.presets import TASKS
 from wolpertinger.runs.scores import SCORERS, Scorer
 
-LARGEST_TABLE = 1 << 24  # actions, whose vectors are written down
+MAX_TABLE_ROWS = 1 << 24
+EMBEDDED_AT_ONCE = 1 << 16
 
 
 def make_env(config: RunConfig, n_envs: int | None = None) -> VecEnv:
@@ -49,13 +51,12 @@ def agent_arguments(settings: dict[str, Any]) -> dict[str, Any]:
 def _make_table(actions: Any, config: RunConfig) -> ActionTable:
     """The environment's actions as a table, behind an index if a recall is promised."""
     build = BUILD_SECONDS if config.build_seconds is None else config.build_seconds
-    if isinstance(actions, ActionTable):
-        return ActionTable(actions.vectors, recall=config.recall, build_seconds=build)
-    if not config.table:
+    if actions.kind != ActionTable.kind and not config.table:
         raise ValueError(
             f"recall={config.recall!r}: {actions!r} needs no index, its lookup is exact; leave recall out, "
             "or ask for a table of its vectors too"
         )
-    if actions.n > LARGEST_TABLE:
-        raise ValueError(f"table=True: {actions!r} has too many actions for a table, {LARGEST_TABLE:,} is the most")
-    return ActionTable(actions.embed(actions.members(0, actions.n)), recall=config.recall, build_seconds=build)
+    if actions.n > MAX_TABLE_ROWS:
+        raise ValueError(f"table=True: {actions!r} has too many actions for a table, {MAX_TABLE_ROWS:,} is the most")
+    vectors = np.concatenate([actions.embed(block) for block in actions.blocks(EMBEDDED_AT_ONCE)])
+    return ActionTable(vectors, recall=config.recall, build_seconds=build)

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from wolpertinger.envs.puddle_map import load_map
 from wolpertinger.index.tune import check_recall
+from wolpertinger.policy import make_source_settings
 from wolpertinger.runs.presets import PRESET_NAMES, find_preset, merge
 
 VERSION = 1  # of config.json
@@ -82,7 +83,8 @@ class RunConfig:
         _check_env(self.env, self.task, self.preset)
         if self.recall is not None:
             object.__setattr__(self, "recall", check_recall(self.recall))
-        if (self.recall is not None or self.table) and self.agent.get("candidates") == "critic":
+        source = make_source_settings(self.agent.get("candidates", "nearest"))
+        if (self.recall is not None or self.table) and not getattr(source, "needs_actor", True):
             given = "table=True" if self.recall is None else f"recall={self.recall!r}"
             raise ValueError(
                 f'{given}: with candidates="critic" nothing is looked up; leave it out, or use preset="nearest" '

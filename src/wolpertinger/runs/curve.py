@@ -7,7 +7,6 @@ from time import perf_counter
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from wolpertinger.actions import ActionTable
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.runs.presets import Preset
 from wolpertinger.runs.progress import BarProgress, NoProgress, Progress
@@ -55,8 +54,9 @@ class LearningCurve(BaseCallback):
     @property
     def tuning(self) -> float:
         """Seconds that went into the lookup's tuning."""
-        actions = self.model.actions if isinstance(self.model, Wolpertinger) else None
-        return actions.tuning_seconds if isinstance(actions, ActionTable) else 0.0
+        if not isinstance(self.model, Wolpertinger):
+            return 0.0
+        return float(self.model.actions.stats(self.model.k).get("tuning_seconds", 0.0))
 
     def rate(self, steps: int, seconds: float) -> float:
         """Steps per second from the first update on: random ones before it cost next to nothing."""
@@ -67,7 +67,7 @@ class LearningCurve(BaseCallback):
     def time(self) -> dict[str, float]:
         """Seconds of training by what they went into, without evaluation and tuning."""
         assert isinstance(self.model, Wolpertinger)
-        spent = dict(self.model.policy.clock.seconds)
+        spent = dict(self.model.policy.timer.seconds)
         if "lookup" in spent:
             spent["lookup"] -= self.tuning - self.tuned_evaluating
         return spent
@@ -98,10 +98,10 @@ class LearningCurve(BaseCallback):
     def _evaluate(self) -> None:
         start, tuned, seconds = perf_counter(), self.tuning, self.trained
         assert isinstance(self.model, Wolpertinger)
-        clock = dict(self.model.policy.clock.seconds)
+        sections = dict(self.model.policy.timer.seconds)
         score = self.scorer.score(self.model)
-        self.model.policy.clock.seconds.clear()
-        self.model.policy.clock.seconds.update(clock)  # which tells of training only
+        self.model.policy.timer.seconds.clear()
+        self.model.policy.timer.seconds.update(sections)  # which tells of training only
         self.tuned_evaluating += self.tuning - tuned
         point = (self.num_timesteps, seconds, score.value, score.share, score.distinct)
         self.last = dict(zip(CURVE, point, strict=True))

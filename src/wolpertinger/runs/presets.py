@@ -31,7 +31,7 @@ class Preset:
     evaluations: int = 20
     """Points on a learning curve; the best of them is kept as a checkpoint."""
     agent: dict[str, Any] = field(default_factory=dict)
-    """Arguments of `Wolpertinger` in JSON's terms; `exploration` holds those of `Exploration`."""
+    """Arguments of `Wolpertinger` in JSON's terms; parts such as `critic` by their kind and fields."""
     nearest: dict[str, Any] = field(default_factory=dict)
     """What is different where candidates are looked up around a proto-action, as in the paper, if the default does
     something else: n_envs, steps, k, agent."""
@@ -45,25 +45,17 @@ PAPER: dict[str, Any] = {
     "actor_learning_rate": 1e-4,
     "tau": 1e-3,
     "batch_size": 64,
-    "critic_loss": "mse",
-    "anchor": 0.0,
-    "gradient_at": "proto",
-    "policy_kwargs": {
-        "net_arch": [400, 300],
-        "layer_norm": False,
-        "interaction": False,
-        "n_critics": 1,
-        "bound": "tanh",
-    },
+    "critic": {"kind": "mlp", "interaction": False},
+    "candidates": {"kind": "nearest"},
+    "learner": {"kind": "ddpg", "critic_loss": "mse", "anchor": 0.0, "gradient_at": "proto"},
+    "policy_kwargs": {"net_arch": [400, 300], "layer_norm": False, "n_critics": 1, "bound": "tanh"},
     "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
 }
 
 # What to change for catalogues of ten thousand items and k in the hundreds, where re-ranking is nearly all of the time:
 # one layer for each candidate, and layers for the state alone, which cost next to nothing. On 13,138 items of the
-# Complete Journey with k = 656, one seed each, a throw-away run of it, alone on its core, stood at 56 % of the optimum
-# after 256 seconds; without layer normalisation at 1 % after 29, with 64 units at 29 to 47 % in its first 105. The
-# committed runs (results/, three seeds, two at a time, 300 seconds) came to 52 %, k = 1 % to 55 to 57 %, and k = 1 to
-# 50 to 56 %. What it replaced, [128, 64] with batches of 128 and tau 0.03, stayed at 50.5 %.
+# Complete Journey the committed runs (results/, three seeds, two at a time, 300 seconds) came to 52 % of the optimum
+# with k = 656, 55 to 57 % with k = 1 %, and 50 to 56 % with k = 1.
 LARGE_CATALOGUE: dict[str, Any] = {
     "learning_rate": 1e-3,
     "final_learning_rate": 1e-5,
@@ -75,32 +67,25 @@ LARGE_CATALOGUE: dict[str, Any] = {
 # give is tosses of a coin: so many of them are stepped together, each toss is learned from about once, and the learning
 # rate goes to nothing, which averages over them.
 SEARCH: dict[str, Any] = {
-    "critic": "two-tower",
-    "candidates": "critic",
+    "critic": {"kind": "two-tower", "width": 32, "state_embedding": 8.0, "action_embedding": 8.0},
+    "candidates": {"kind": "critic"},
     "learning_rate": 2e-3,
     "final_learning_rate": 1e-6,
     "tau": 0.01,
     "batch_size": 1_024,
     "learning_starts": 20_000,
-    "policy_kwargs": {
-        "net_arch": [256, 128],
-        "layer_norm": True,
-        "tower_kwargs": {"width": 32, "state_memory": 8.0, "action_memory": 8.0},
-    },
+    "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True},
     "exploration": {"noise": None, "epsilon": 0.3, "guided": 0.8},
 }
 
 # What to change where a few items are good for many users and chances are low, as in the Complete Journey: few numbers
-# for each item, no memory of single ones, and smaller steps; or it takes luck for value. The memory of states has rows
-# to spare: of 2**15 a third of 13,138 states would share theirs (61.3 % after 150 seconds; 62.3 % with 2**17, one run).
-# What is accepted one time in ten takes a slow memory to average over: docs/search.md has the figures. Small networks
-# do as well as large ones beside it, in two thirds of the time. `--preset few-items`.
+# for each item, no embedding of single ones, and smaller steps; or it takes luck for value. The embedding of states has
+# rows to spare, as two states may share one, and a small scale: what is accepted one time in ten has to be averaged
+# over many tries. docs/search.md has the figures. `--preset few-items`.
 FEW_ITEMS: dict[str, Any] = {
     "learning_rate": 1e-3,
-    "policy_kwargs": {
-        "net_arch": [128, 64],
-        "tower_kwargs": {"width": 8, "state_memory": 8.0, "action_memory": 0, "strength": 0.5},
-    },
+    "critic": {"kind": "two-tower", "width": 8, "state_embedding": 8.0, "action_embedding": 0, "embedding_scale": 0.5},
+    "policy_kwargs": {"net_arch": [128, 64]},
     "exploration": {"epsilon": 0.1},
 }
 
@@ -134,8 +119,9 @@ TASKS: dict[str, Preset] = {
                 "tau": 0.01,
                 "batch_size": 256,
                 "learning_starts": 20_000,
-                "anchor": 0.1,
-                "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "interaction": True},
+                "critic": {"kind": "mlp", "interaction": True},
+                "learner": {"kind": "ddpg", "anchor": 0.1},
+                "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True},
                 "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
             },
         },
@@ -189,13 +175,9 @@ TASKS: dict[str, Preset] = {
             "batch_size": 64,
             # Plans are the corners of a cube: a proto-action between them says nothing of any plan, so the actor learns
             # at the corner that it is rounded to, and must be able to leave it again.
-            "gradient_at": "action",
-            "policy_kwargs": {
-                "net_arch": [256, 128],
-                "layer_norm": True,
-                "interaction": True,
-                "bound": "inverted gradients",
-            },
+            "learner": {"kind": "ddpg", "gradient_at": "action"},
+            "critic": {"kind": "mlp", "interaction": True},
+            "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "bound": "inverted gradients"},
             "exploration": {"noise": "gaussian", "sigma": 0.6, "final_sigma": 0.05, "ladder": True},
         },
     ),

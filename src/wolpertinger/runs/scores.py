@@ -12,7 +12,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv
 
-from wolpertinger.actions import sample_actions
+from wolpertinger.actions import sample_space
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.envs import UserModel
 from wolpertinger.envs.cartpole_reference import reference_return
@@ -189,4 +189,4 @@ class _RandomPolicy:
         self.space, self.n, self.rng = env.action_space, env.num_envs, np.random.default_rng(seed)
 
     def predict(self, *_: Any, **__: Any) -> tuple[np.ndarray, None]:
-        return sample_actions(self.space, self.rng, self.n), None
+        return sample_space(self.space, self.rng, self.n), None

@@ -116,7 +116,7 @@ class Player:
     def _step(self, obs: Any) -> tuple[Any, bool]:
         why = self.agent.explain(obs)
         if isinstance(self.env.unwrapped, ShowsChoice):
-            proposed = None if self.agent.policy.candidates == "critic" else why.proto
+            proposed = None if not self.agent.policy.predictor.source.needs_actor else why.proto
             self.env.unwrapped.show_choice(proposed, why.actions)
         obs, reward, terminated, truncated, _ = self.env.step(why.chosen)
         self.film.returns[-1] += float(reward)

@@ -6,7 +6,7 @@ Lookup and weights are those of the library.
 
 import torch
 from stable_baselines3.common.type_aliases import PyTorchObs
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.speed.flops import Networks
@@ -41,7 +41,8 @@ def rank(critic: Critic, obs: PyTorchObs, vectors: Tensor) -> Tensor:
     return torch.stack(values).amin(dim=0).view(inputs.shape[:2])
 
 
-def _forward(network: QNetwork, joined: Tensor) -> Tensor:
+def _forward(network: nn.Module, joined: Tensor) -> Tensor:
+    assert isinstance(network, QNetwork)
     if network.state_factor is not None:
         raise ValueError("interaction=True: an ordinary first layer holds no products of state and action")
     # Tens of microseconds to join the halves of the first layer, which an ordinary network would hold as one.

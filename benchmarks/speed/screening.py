@@ -76,7 +76,7 @@ def compare(agent: Wolpertinger, k: int) -> dict[str, Any]:
     policy, trained_k = agent.policy, agent.k
     agent.k = k
     equal, lost, advantage = [], [], []
-    for obs in agent.replay_buffer.sample(STATES).next_observations.split(AT_ONCE):
+    for obs in torch.split(agent.replay_buffer.sample(STATES).next_observations, AT_ONCE):
         proto, choices = agent.actor_target(obs), {}
         for policy.rerank in ("screened", "exact"):
             choices[policy.rerank] = policy.choose(obs, proto, agent.critic_target)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.speed.paper import PRINTED_SPEED_UP
+from benchmarks.speed.paper import SPEED_UP
 from reproduction.evidence import (
     FAILS,
     HOLDS,
@@ -23,7 +23,7 @@ from reproduction.evidence import (
     text,
     times,
 )
-from reproduction.plan import PLANS, TABLES, speed_key
+from reproduction.plan import PLANS, SPEED_TABLES, speed_key
 from reproduction.statistics import Reals, estimate
 from wolpertinger.envs.puddle_map import PuddleMap
 
@@ -208,8 +208,8 @@ def all_too_slow(found: Evidence) -> Finding:
 def speed_up(found: Evidence) -> Finding:
     ratio = found.rates("speed-puddle-world/k-1")[0] / found.rates("speed-puddle-world/k-1048576")[0]
     enough = judge(estimate(found.shares("puddle-world-20/k-1")), least=NEAR_OPTIMAL)
-    note = "more than the paper's" if ratio > PRINTED_SPEED_UP else ""
-    return Finding(times(ratio), enough if ratio >= PRINTED_SPEED_UP and enough != FAILS else FAILS, note)
+    note = "more than the paper's" if ratio > SPEED_UP else ""
+    return Finding(times(ratio), enough if ratio >= SPEED_UP and enough != FAILS else FAILS, note)
 
 
 def progression(found: Evidence) -> Finding:
@@ -255,7 +255,7 @@ def helps_in_more_dimensions(found: Evidence) -> Finding:
 def one_is_fastest(found: Evidence) -> Finding:
     ratios = {
         task: found.rates(speed_key(task, 1, "exact"))[0] / found.rates(speed_key(task, table.ks[1], "exact"))[0]
-        for task, table in TABLES.items()
+        for task, table in SPEED_TABLES.items()
     }
     verdict = HOLDS if min(ratios.values()) > 1 else FAILS
     return Finding(", ".join(f"{task} {times(ratio)}" for task, ratio in ratios.items()), verdict)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from reproduction.plan import LOOKUPS, PLANS, TABLES, speed_key
+from reproduction.plan import LOOKUPS, PLANS, SPEED_TABLES, speed_key
 
 SPEED_CAPTION = (
     "Median steps per second of training: plain DDPG with 400 and 300 units, batches of 64, one environment, all cores."
@@ -45,13 +45,13 @@ class SpeedCells:
 
     @property
     def needs(self) -> list[str]:
-        table = TABLES[self.task]
+        table = SPEED_TABLES[self.task]
         cells = dict.fromkeys(speed_key(self.task, k, lookup) for k in table.ks for lookup in table.lookups)
         return [*cells, *(key for k in table.ks if (key := self.scan_key(k)))]
 
     def scan_key(self, k: int) -> str | None:
         """The variant that scans a table of all vectors, where our set of actions needs no table."""
-        scans = self.task != "recommender" and k < TABLES[self.task].n
+        scans = self.task != "recommender" and k < SPEED_TABLES[self.task].n
         return f"{speed_key(self.task, k, 'exact')}-scan" if scans else None
 
 

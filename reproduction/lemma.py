@@ -132,7 +132,7 @@ def _constants_and_lines(values: Reals) -> tuple[Reals, Reals, Reals, Reals]:
     )
 
 
-def ladder(most: int) -> list[int]:
+def ladder_of_k(most: int) -> list[int]:
     """1, 2, 5, 10, 20, 50, ... up to `most`, which takes the place of what is within a tenth of it."""
     steps = (digit * 10**power for power in range(len(str(most))) for digit in (1, 2, 5))
     return sorted({1, most} | {k for k in steps if most - k > most / 10})
@@ -176,7 +176,7 @@ def study(agent: Wolpertinger, observations: npt.ArrayLike, most: int = MOST) ->
         raise ValueError(f"most={most} of {agent.actions.n} actions: the lemma needs at least 2 to choose from")
     values, proto_values = candidate_values(agent, observations, most)
     best_first = -np.sort(-values.T, axis=0)
-    ks = ladder(most)
+    ks = ladder_of_k(most)
     found = fit_pooled(values)
     predicted = found.expected_best(ks)
     measured = np.maximum.accumulate(values, axis=1).mean(axis=0)[np.asarray(ks) - 1]

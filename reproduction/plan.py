@@ -156,7 +156,7 @@ class SpeedTable:
     lookups: tuple[str, ...]
 
 
-TABLES = {
+SPEED_TABLES = {
     "cart-pole": SpeedTable({"levels": 1_000_000}, 1_000_000, (1, 5_000), LOOKUPS),
     "puddle-world": SpeedTable({"plan": 20}, 1 << 20, (1, 5_242, 1 << 20), ("exact", "medium", "fast")),
     "recommender": SpeedTable({**JOURNEY, "items": 13_138}, 13_138, (1, 131, 656, 1_313, 13_138), LOOKUPS),
@@ -172,12 +172,12 @@ PLAIN: dict[str, Any] = {
 
 def speed_key(task: str, k: int, lookup: str) -> str:
     """The variant behind a cell; where all actions are candidates nothing is looked up, and its cells are one."""
-    exact = lookup == "exact" or k == TABLES[task].n
+    exact = lookup == "exact" or k == SPEED_TABLES[task].n
     return f"speed-{task}/{share_name(k)}" + ("" if exact else f"-{lookup}")
 
 
 def _speed() -> Iterator[Variant]:
-    for task, table in TABLES.items():
+    for task, table in SPEED_TABLES.items():
         for k in table.ks:
             arguments = {"task": task, "env": table.env, "k": k, **PLAIN}
             for lookup in table.lookups if k < table.n else ("exact",):

@@ -2,11 +2,11 @@
 
 from statistics import fmean
 
-from benchmarks.speed.paper import PRINTED
+from benchmarks.speed.paper import STEPS_PER_SECOND
 from reproduction.claim import Claim
 from reproduction.evidence import MISSING, Evidence, MissingError, percent, text
 from reproduction.items import Figure, SpeedCells
-from reproduction.plan import TABLES, speed_key
+from reproduction.plan import SPEED_TABLES, speed_key
 from reproduction.statistics import estimate
 
 Rows = list[list[str]]
@@ -14,14 +14,13 @@ Rows = list[list[str]]
 
 def speed_rows(item: SpeedCells, evidence: Evidence) -> Rows:
     """Ours beside the paper's, in steps per second; the first row is the heading."""
-    table = TABLES[item.task]
+    table = SPEED_TABLES[item.task]
     scans = any(item.scan_key(k) for k in table.ks)
     rows: Rows = [["k", *table.lookups, *(["a scan of all vectors"] if scans else [])]]
     for k in table.ks:
         ours = [_rate(evidence, speed_key(item.task, k, lookup)) for lookup in table.lookups]
-        cells = [
-            f"{rate} (paper: {PRINTED[item.task][k][how]:g})" for rate, how in zip(ours, table.lookups, strict=True)
-        ]
+        theirs = STEPS_PER_SECOND[item.task][k]
+        cells = [f"{rate} (paper: {theirs[how]:g})" for rate, how in zip(ours, table.lookups, strict=True)]
         scan = item.scan_key(k)
         rows.append([f"{k:,}", *cells, *([_rate(evidence, scan) if scan else "-"] if scans else [])])
     return rows
@@ -29,13 +28,13 @@ def speed_rows(item: SpeedCells, evidence: Evidence) -> Rows:
 
 def ratio_rows(item: SpeedCells, evidence: Evidence) -> Rows:
     """Each row's speed as a share of the first row's, ours beside the paper's: hardware drops out."""
-    table = TABLES[item.task]
+    table = SPEED_TABLES[item.task]
     first = table.ks[0]
     rows: Rows = [["k", *table.lookups]]
     for k in table.ks[1:]:
         cells = []
         for how in table.lookups:
-            paper = PRINTED[item.task][k][how] / PRINTED[item.task][first][how]
+            paper = STEPS_PER_SECOND[item.task][k][how] / STEPS_PER_SECOND[item.task][first][how]
             try:
                 ours = (
                     evidence.rates(speed_key(item.task, k, how))[0]

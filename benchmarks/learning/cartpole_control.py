@@ -41,7 +41,7 @@ def regulator(length: float) -> tuple[Array, Array]:
     plant.set_state(0, 0, 0, 0)
     A, B = np.zeros((4, 4)), np.zeros((4, 1))
     mujoco.mjd_transitionFD(plant.model, plant.data, 1e-6, True, A, B, None, None)
-    B = sum(np.linalg.matrix_power(A, i) @ B for i in range(SUBSTEPS))
+    B = np.sum([np.linalg.matrix_power(A, i) @ B for i in range(SUBSTEPS)], axis=0)
     A = np.linalg.matrix_power(A, SUBSTEPS)
     P = solve_discrete_are(A, B, np.diag(STATE_COSTS), np.array([[FORCE_COST]]))
     gain = np.linalg.solve(FORCE_COST + B.T @ P @ B, B.T @ P @ A)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks.learning.cartpole_control import FORCE_COST, STATE_COSTS, regulator
@@ -39,7 +40,7 @@ class Cart:
 
     def run(self, forces: Array, steps: int) -> tuple[Array, Array]:
         """States (steps + 1, 4) and forces (steps) of a plan that the regulator continues."""
-        return self._drive(steps, lambda t, state: forces[t] if t < len(forces) else -self.gain @ state)
+        return self._drive(steps, lambda t, state: float(forces[t] if t < len(forces) else -self.gain @ state))
 
     def follow(self, forces: Array, states: Array, gains: Array) -> tuple[Array, Array]:
         """States and forces where feedback keeps the cart to the given states."""
@@ -95,7 +96,7 @@ def search(cart: Cart, rng: np.random.Generator) -> list[tuple[float, Array]]:
     return [(t + 100 * distances[row, t], forces[row, : t + 1]) for row, t in arrivals]
 
 
-def _niches(durations: Array) -> Iterator[tuple[Array, slice]]:
+def _niches(durations: Array) -> Iterator[tuple[npt.NDArray[np.int64], slice]]:
     for first, last in pairwise(ARRIVALS):
         for other_way in (False, True):
             yield np.flatnonzero((durations[:, 0] == 0) == other_way), slice(first, last)

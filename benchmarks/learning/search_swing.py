@@ -14,6 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import numpy.typing as npt
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -44,7 +45,7 @@ class Watcher(BaseCallback):
         super().__init__()
         self.users = users
         self.looks: list[dict[str, Any]] = []
-        self.lost = np.zeros(users.n)  # by each item, at the last look
+        self.lost: npt.NDArray[np.float64] = np.zeros(users.n)  # by each item, at the last look
 
     def _on_step(self) -> bool:
         if self.model._n_updates and self.n_calls % EVERY == 0:
@@ -60,7 +61,7 @@ class Watcher(BaseCallback):
         # What choosing an item is worth, by what the optimum gains from it, and by the best one there.
         chance, gain = users.acceptance.at(states, policy), users.gain(users.optimum.values)
         best = users.acceptance.best(gain)[0]
-        lost = np.bincount(policy, best - chance * gain[policy], minlength=users.n)
+        lost = np.bincount(policy, best - chance * gain[policy], minlength=users.n).astype(np.float64)
         worst = int((lost - self.lost).argmax())
         self.lost = lost
         return {

@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.lookup.climb import BATCH, POINT_SHARE, Climb, Search, Truth, batch_size, cheapest, climb
 from benchmarks.lookup.contenders import CONTENDERS, Contender, Entry
-from benchmarks.lookup.sets import LookupSet
 from wolpertinger.actions.base import resolve_k
+from wolpertinger.cli.vectors import LookupSet
 from wolpertinger.index import Ids, Tuner
 from wolpertinger.index.base import Vectors
 from wolpertinger.index.tune import check_recall

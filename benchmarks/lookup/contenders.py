@@ -41,7 +41,7 @@ class Contender(Protocol):
         """What there is to say about the build, or nothing."""
 
 
-def ladder(first: int, last: int, extra: Iterable[int] = ()) -> list[int]:
+def efforts(first: int, last: int, extra: Iterable[int] = ()) -> list[int]:
     """Whole numbers from `first` to `last` in steps of a factor of at most STEP, and the `extra` ones up to `last`."""
     steps, step = {number for number in extra if number <= last}, first
     while step < last:
@@ -82,7 +82,7 @@ class Flann:
         assert self._vectors is not None
         # It goes on until it has k, so fewer checks than k differ little.
         own = [] if self.own_checks is None else [max(1, self.own_checks)]
-        return ladder(k, len(self._vectors), extra=(*PAPER_CHECKS, *own))
+        return efforts(k, len(self._vectors), extra=(*PAPER_CHECKS, *own))
 
     def search(self, queries: Vectors, k: int, setting: int) -> Ids:
         ids, _ = self._index.knnSearch(queries, k, params={"checks": setting})
@@ -129,7 +129,7 @@ class Hnswlib:
         self._index.add_items(vectors)
 
     def settings(self, k: int) -> list[int]:
-        return ladder(k, max(k, self._index.element_count))
+        return efforts(k, max(k, self._index.element_count))
 
     def search(self, queries: Vectors, k: int, setting: int) -> Ids:
         self._index.set_ef(setting)
@@ -157,7 +157,7 @@ class Usearch:
         self._index.add(np.arange(len(vectors)), vectors, threads=count_threads())
 
     def settings(self, k: int) -> list[int]:
-        return ladder(k, max(k, len(self._index)))
+        return efforts(k, max(k, len(self._index)))
 
     def search(self, queries: Vectors, k: int, setting: int) -> Ids:
         self._index.expansion_search = setting

@@ -27,7 +27,7 @@ class Rivals:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CellVerdict:
     """One cell, judged by its numbers."""
 
     flann: Rivals
@@ -39,7 +39,7 @@ class Verdict:
         return "; ".join([*(self.misses or ["holds"]), *self.remarks])
 
 
-def judge(cell: Mapping[str, Any], result: Mapping[str, Any]) -> Verdict:
+def judge(cell: Mapping[str, Any], result: Mapping[str, Any]) -> CellVerdict:
     """Judge ours against each contender at the cell's k and target; only what was measured is looked at."""
     names = [name for name in cell["contenders"] if result["contenders"][name]["is_flann"]]
     flann = _compare(cell, names)
@@ -49,7 +49,7 @@ def judge(cell: Mapping[str, Any], result: Mapping[str, Any]) -> Verdict:
         *_missed_speed(cell, flann, wanted, result["batch"]),
         *_undecided(cell, flann, wanted),
     ]
-    return Verdict(flann, _compare(cell, cell["contenders"]), misses, _remarks(cell, flann, wanted, bool(names)))
+    return CellVerdict(flann, _compare(cell, cell["contenders"]), misses, _remarks(cell, flann, wanted, bool(names)))
 
 
 def was_stopped(row: Mapping[str, Any]) -> bool:

@@ -31,7 +31,7 @@ PARTS: dict[str, Callable[[Effort], dict[str, Any]]] = {
     "screening": screening.measure,
     "floor": floor.measure,
     "acting": acting.measure,
-    **{name: partial(step.measure, name) for name in step.TABLES},
+    **{name: partial(step.measure, name) for name in step.STEP_TABLES},
     "search": search.measure,
     "growth": growth.measure,
     "profile": profile.measure,

@@ -6,6 +6,7 @@ settings train in turn, so that what else the machine does hits all alike; the r
 
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -33,7 +34,7 @@ def trainer(levels: int, k: int) -> Callable[[], int]:
 def main() -> None:
     torch.set_num_threads(1)
     seconds = time_rounds({f"{n}**6, k={k}": trainer(n, k) for k in KS for n in LEVELS}, ROUNDS)
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for k in KS:
         for n in LEVELS:
             name, base = f"{n}**6, k={k}", seconds[f"{LEVELS[0]}**6, k={k}"]

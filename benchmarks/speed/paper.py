@@ -1,7 +1,7 @@
 """The paper's own figures of speed."""
 
 # Steps per second, as the paper prints them: k, then its setting of FLANN.
-PRINTED: dict[str, dict[int, dict[str, float]]] = {
+STEPS_PER_SECOND: dict[str, dict[int, dict[str, float]]] = {
     "cart-pole": {
         1: {"exact": 18, "slow": 2.4, "medium": 8.5, "fast": 23},
         5_000: {"exact": 0.6, "slow": 0.6, "medium": 0.7, "fast": 0.7},
@@ -20,4 +20,4 @@ PRINTED: dict[str, dict[int, dict[str, float]]] = {
     },
 }
 
-PRINTED_SPEED_UP = 1_250.0  # for equal performance, on Puddle World
+SPEED_UP = 1_250.0  # for equal performance, on Puddle World

@@ -18,7 +18,7 @@ from matplotlib.ticker import PercentFormatter
 
 from benchmarks.speed import results
 from benchmarks.speed.agents import PARTS
-from benchmarks.speed.paper import PRINTED as STEPS_PER_SECOND
+from benchmarks.speed.paper import STEPS_PER_SECOND
 from benchmarks.speed.verdict import LARGE_KS
 
 PANEL_WIDTH, HEIGHT = 4.4, 4.8  # inches, as the plots of lookups

@@ -1,7 +1,7 @@
 """Part of benchmarks.speed: what a training step still spends its time on, by torch's profiler."""
 
 import time
-from collections import Counter
+from collections import defaultdict
 from typing import Any
 
 from torch.profiler import ProfilerActivity, profile
@@ -45,7 +45,7 @@ def measure_case(task: str, k: int, rerank: str, effort: Effort) -> dict[str, An
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         agent.learn(steps, reset_num_timesteps=False)
         seconds = (time.perf_counter() - start) / steps
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     for event in profiled.key_averages():
         spent[kind_of(event.key)] += event.self_cpu_time_total / 1e6 / steps
     spent["Python, Stable-Baselines3, lookup, environment"] = seconds - sum(spent.values())

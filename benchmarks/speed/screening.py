@@ -77,7 +77,7 @@ def compare(agent: Wolpertinger, k: int) -> dict[str, Any]:
     policy, trained_k = agent.policy.behaviour, agent.k
     agent.k, screen = k, policy.scorer
     equal, lost, advantage = [], [], []
-    for obs in agent.replay_buffer.sample(STATES).next_observations.split(AT_ONCE):
+    for obs in torch.split(agent.replay_buffer.sample(STATES).next_observations, AT_ONCE):
         states, rankings = policy.propose(agent.actor_target, obs), []
         for policy.scorer in (score_exactly, screen):
             rankings.append(policy.rank(states, agent.critic_target))

@@ -33,7 +33,7 @@ class Matching(Cheap):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         reward = float(self._states[self._at % 1_024] @ self._actions.embed(action)) / self._actions.dim
         obs, _, *rest = super().step(action)
-        return obs, reward, *rest  # type: ignore[return-value]
+        return obs, reward, *rest
 
 
 def measure(effort: Effort) -> dict[str, Any]:

@@ -29,7 +29,7 @@ SLOW = 20.0  # seconds a step, from which on one step has to do
 
 
 STRUCTURED = ("structured", "obvious", "screened", "default")
-TABLES: dict[str, dict[str, Any]] = {
+STEP_TABLES: dict[str, dict[str, Any]] = {
     "recommender": {
         "task": "recommender",
         "ks": (1, 131, 656, 1_313, 13_138),
@@ -60,7 +60,7 @@ TABLES: dict[str, dict[str, Any]] = {
 
 def measure(name: str, effort: Effort) -> dict[str, Any]:
     """A table's rows, one for each k, each with a cell for each contender."""
-    table = TABLES[name]
+    table = STEP_TABLES[name]
     env = make_env(table["task"])
     ours, *_ = table["contenders"]
     left_out = set(RECALLS) - set(effort.recalls)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.speed.agents import BATCH, PARTS
-from benchmarks.speed.paper import PRINTED as STEPS_PER_SECOND
+from benchmarks.speed.paper import STEPS_PER_SECOND
 from benchmarks.speed.results import cell, ratio, read, row, seconds, step_row
 from benchmarks.speed.verdict import judge
 

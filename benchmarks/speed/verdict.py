@@ -14,8 +14,7 @@ from rich.table import Table
 
 from benchmarks.learning import runs as learning
 from benchmarks.speed import results
-from benchmarks.speed.paper import PRINTED as STEPS_PER_SECOND
-from benchmarks.speed.paper import PRINTED_SPEED_UP
+from benchmarks.speed.paper import SPEED_UP, STEPS_PER_SECOND
 from benchmarks.speed.results import cell, ratio, read, row, seconds
 
 K = 656
@@ -29,7 +28,7 @@ ISOTROPIC, CLUSTERED = "a million vectors, 20 numbers", "a million clustered vec
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TargetVerdict:
     """A target, what was wanted, what was measured."""
 
     target: str
@@ -49,17 +48,17 @@ class Target:
     most: float = math.inf
     form: str = "{:.2f}"
 
-    def judge(self) -> Verdict:
+    def judge(self) -> TargetVerdict:
         bound = f"at least {self.form.format(self.least)}"
         if self.least == -math.inf:
             bound = f"at most {self.form.format(self.most)}"
         found = self.measure()
         if found is None or math.isnan(found):
-            return Verdict(self.name, bound, "missing", "missing")
+            return TargetVerdict(self.name, bound, "missing", "missing")
         if found == math.inf:
-            return Verdict(self.name, bound, "did not run", "does not hold")
+            return TargetVerdict(self.name, bound, "did not run", "does not hold")
         holds = self.least <= found <= self.most
-        return Verdict(self.name, bound, self.form.format(found), "holds" if holds else "does not hold")
+        return TargetVerdict(self.name, bound, self.form.format(found), "holds" if holds else "does not hold")
 
 
 def rerank_share() -> float | None:
@@ -184,7 +183,7 @@ TARGETS = (
     Target("peak memory of k = 2^20, whole process, GB", peak_gigabytes, most=2.0),
     Target("peak memory from k = 2^16 to any larger, MB more", memory_growth, most=BLOCK_MEGABYTES, form="{:.0f}"),
     Target("cells missing in the paper's three tables", cells_missing, most=0, form="{:.0f}"),
-    Target("speed-up k = 1 over k = 100 % at equal return", speed_up, least=PRINTED_SPEED_UP, form="{:,.0f}"),
+    Target("speed-up k = 1 over k = 100 % at equal return", speed_up, least=SPEED_UP, form="{:,.0f}"),
 )
 
 
@@ -218,7 +217,7 @@ SEARCH_TARGETS = (
 )
 
 
-def judge() -> list[Verdict]:
+def judge() -> list[TargetVerdict]:
     return [target.judge() for target in (*TARGETS, *SEARCH_TARGETS)]
 
 

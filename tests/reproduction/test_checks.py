@@ -6,7 +6,7 @@ import pytest
 from reproduction import checks
 from reproduction.claims import CLAIMS, OURS
 from reproduction.evidence import FAILS, HOLDS, OPEN, Evidence, compare, judge, late
-from reproduction.plan import TABLES, speed_key, variants
+from reproduction.plan import SPEED_TABLES, speed_key, variants
 from reproduction.results import Results
 from reproduction.statistics import Estimate
 
@@ -71,7 +71,7 @@ def test_a_progression_is_a_gain_at_every_step(shares, expected, tmp_path):
 
 def speeds(seconds):
     """Steps per second of the recommender's exact column for seconds(k)."""
-    return {speed_key("recommender", k, "exact"): 1 / seconds(k) for k in TABLES["recommender"].ks}
+    return {speed_key("recommender", k, "exact"): 1 / seconds(k) for k in SPEED_TABLES["recommender"].ks}
 
 
 @pytest.mark.parametrize(("exponent", "expected"), [(1.0, HOLDS), (1.5, FAILS), (0.5, FAILS)])

@@ -18,7 +18,7 @@ from reproduction.lemma import (
     expected_best,
     fit,
     fit_pooled,
-    ladder,
+    ladder_of_k,
     simulate,
     study,
     visited_observations,
@@ -143,9 +143,9 @@ def test_the_best_of_a_random_few_by_all_ways_to_draw_them():
 
 
 def test_the_ladder_ends_where_told_and_makes_room():
-    assert ladder(2) == [1, 2]
-    assert ladder(120) == [1, 2, 5, 10, 20, 50, 100, 120]
-    assert ladder(1024) == [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024]
+    assert ladder_of_k(2) == [1, 2]
+    assert ladder_of_k(120) == [1, 2, 5, 10, 20, 50, 100, 120]
+    assert ladder_of_k(1024) == [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024]
 
 
 class Still(gym.Env):

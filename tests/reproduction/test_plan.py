@@ -1,8 +1,8 @@
 import pytest
 
-from benchmarks.speed.paper import PRINTED
+from benchmarks.speed.paper import STEPS_PER_SECOND
 from reproduction.items import ITEMS, choose_items
-from reproduction.plan import FULL, QUICK, TABLES, Run, Scale, runs, speed_key, variants
+from reproduction.plan import FULL, QUICK, SPEED_TABLES, Run, Scale, runs, speed_key, variants
 
 
 def test_every_run_is_of_some_item_and_every_item_has_its_runs():
@@ -44,11 +44,11 @@ def test_a_sweep_begins_with_the_first_seed_of_everything():
 
 
 def test_the_tables_have_a_cell_for_every_number_that_the_paper_prints():
-    assert set(PRINTED) == set(TABLES)
-    for task, printed in PRINTED.items():
-        assert tuple(printed) == TABLES[task].ks
+    assert set(STEPS_PER_SECOND) == set(SPEED_TABLES)
+    for task, printed in STEPS_PER_SECOND.items():
+        assert tuple(printed) == SPEED_TABLES[task].ks
         for k, cells in printed.items():
-            assert tuple(cells) == TABLES[task].lookups
+            assert tuple(cells) == SPEED_TABLES[task].lookups
             assert all(speed_key(task, k, lookup) in variants() for lookup in cells)
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from benchmarks.lookup.contenders import Entry, ladder
+from benchmarks.lookup.contenders import Entry, efforts
 from wolpertinger.index import ExactIndex, Trial
 
 
@@ -40,7 +40,7 @@ class FakeContender:
         self.exact = ExactIndex(vectors)
 
     def settings(self, k):
-        return ladder(1, self.most)
+        return efforts(1, self.most)
 
     def search(self, queries, k, setting):
         found = self.exact.search(queries, k)

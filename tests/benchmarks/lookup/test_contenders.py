@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from benchmarks.lookup.contenders import CONTENDERS, STEP, Flann, ladder
+from benchmarks.lookup.contenders import CONTENDERS, STEP, Flann, efforts
 from wolpertinger.index import ExactIndex
 from wolpertinger.index.measure import recall
 from wolpertinger.threads import using_threads
@@ -79,8 +79,8 @@ def test_the_autotuned_index_says_what_it_chose():
 
 
 @pytest.mark.parametrize("first", [1, 7, 100])
-def test_a_ladder_climbs_in_small_steps(first):
-    steps = ladder(first, 10_000, extra=(39, 20_000))
+def test_efforts_climb_in_small_steps(first):
+    steps = efforts(first, 10_000, extra=(39, 20_000))
     assert steps[0] == first if first < 39 else 39
     assert steps[-1] == 10_000
     assert all(b <= max(a + 1, np.ceil(a * STEP)) for a, b in pairwise(steps) if a >= first)

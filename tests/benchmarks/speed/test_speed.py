@@ -8,7 +8,7 @@ from benchmarks.learning import runs as learning
 from benchmarks.speed import plot, results, tables, verdict
 from benchmarks.speed.agents import Trainer, make_agent
 from benchmarks.speed.floor import Cheap, cheap_pair, plans
-from benchmarks.speed.paper import PRINTED as STEPS_PER_SECOND
+from benchmarks.speed.paper import STEPS_PER_SECOND
 from benchmarks.speed.step import Effort, measure_row, time_all
 from wolpertinger.threads import using_threads
 

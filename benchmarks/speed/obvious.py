@@ -5,6 +5,7 @@ Lookup and weights are those of the library.
 """
 
 import torch
+from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -39,7 +40,7 @@ class ObviousPolicy(WolpertingerPolicy):
 
 
 @torch.no_grad()
-def rank(critic: Critic, obs: Tensor, vectors: Tensor) -> Tensor:
+def rank(critic: Critic, obs: PyTorchObs, vectors: Tensor) -> Tensor:
     """What the library's `rank` gives: the values (batch, k) of vectors (batch, k, dim)."""
     inputs = critic.scale.to_inputs(vectors)
     repeated = critic.features(obs).unsqueeze(1).expand(-1, inputs.shape[1], -1)

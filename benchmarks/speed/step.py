@@ -143,7 +143,7 @@ def time_all(trainers: Mapping[str, Trainer], rounds: int, cells: dict[str, dict
 def foresee(contender: str, agent: Wolpertinger, k: int) -> dict[str, Any]:
     """A cell before it is measured: its arithmetic, and whether it can be done."""
     networks = networks_of(agent)
-    flops = networks.step(BATCH, k, agent.learner.settings.gradient_at)
+    flops = networks.step(BATCH, k, getattr(agent._arguments["learner"], "gradient_at", "proto"))
     cell = {"networks": list(networks.critic), "flops": flops, "foreseen_seconds": flops / NOMINAL}
     if contender == "obvious" and (needed := obvious.estimate_bytes(networks, BATCH, k)) > obvious.MOST_BYTES:
         cell["does_not_fit"] = needed

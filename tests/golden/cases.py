@@ -11,6 +11,8 @@ import numpy as np
 
 from tests.agent.envs import TargetEnv
 from wolpertinger import DDPG, MLP, ActionProduct, ActionTable, BestByCritic, Exploration, TwoTower, Wolpertinger
+from wolpertinger.runs.build import make_agent, make_env
+from wolpertinger.runs.config import make_config
 
 FOLDER = Path(__file__).parent
 STEPS, N_ENVS, LEARNING_STARTS = 300, 4, 100
@@ -87,3 +89,16 @@ def trace(agent):
     predicted = np.asarray(agent.predict(observations, deterministic=True)[0])
     actions = agent.replay_buffer.actions[:STEPS].astype(np.int64).reshape(STEPS, agent.n_envs, -1)
     return actions, predicted.reshape(len(observations), -1), digest.hexdigest()
+
+
+PRESETS = [
+    *(("recommender", preset) for preset in ("default", "few-items", "nearest", "paper")),
+    *((task, preset) for task in ("cart-pole", "puddle-world", "control") for preset in ("default", "paper")),
+]
+
+
+def agent_of(task, preset):
+    """The agent of a task's preset, in four environments."""
+    changes = {"learning_starts": LEARNING_STARTS, "buffer_size": 10_000}
+    config = make_config(task, preset=preset, n_envs=N_ENVS, steps=STEPS * N_ENVS, seed=3, changes=changes)
+    return make_agent(config, make_env(config), "cpu")

@@ -8,7 +8,6 @@ import pytest
 
 from wolpertinger.index import ExactIndex, Store, TunedIndex, monitor, tune, tuned, tuning_run
 from wolpertinger.index.faiss import FaissIndex
-from wolpertinger.index.likely_queries import likely_queries
 from wolpertinger.index.measure import recall
 
 DIM, K = 8, 10
@@ -252,18 +251,6 @@ def test_a_state_that_does_not_fit_is_an_error(vectors):
         other.state = index.state
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e30, 3e37])
-def test_likely_queries_lie_in_the_box_of_the_table(vectors, scale):
-    store = Store(vectors * np.float32(scale))
-    store.remove(np.arange(1_000))
-    queries = likely_queries(store, 500)
-    assert (queries.shape, queries.dtype) == ((500, DIM), np.float32)
-    assert (queries >= store.reduce(np.minimum)).all()
-    assert (queries <= store.reduce(np.maximum)).all()
-    np.testing.assert_array_equal(queries, likely_queries(store, 500))
-    assert len(np.unique(queries[:, 0])) > 100
-
-
 def test_faiss_is_what_was_chosen(vectors):
     index = TunedIndex(vectors, 0.7)
     index.search(asked(5, 1), K)
@@ -289,22 +276,6 @@ def test_a_restored_index_is_kept_when_another_k_is_tuned(vectors):
     second.search(asked(64, 0), 1)
     assert first.built.keys() <= second.built.keys()
     np.testing.assert_array_equal(first.search(asked(9, 1), K), second.search(asked(9, 1), K))
-
-
-def test_noise_near_the_target_is_no_reason_to_tune_anew(vectors):
-    index = TunedIndex(vectors, 0.9, recipe="IVF32,Flat")
-    index.search(asked(5, 0), K)
-    state = index._states[K]
-    for misses, short in (
-        (0, False),
-        (4, False),
-        (8, False),
-        (12, True),
-        (32, True),
-    ):  # of 64; 6.4 are allowed
-        state.window.clear()
-        state.window.extend([0.0] * misses + [1.0] * (64 - misses))
-        assert state.falls_short(index.recall) == short or 8 <= misses <= 12
 
 
 def test_the_check_compares_a_lookup_with_its_own_query(vectors):

@@ -1,4 +1,4 @@
-"""What all views draw with: a smooth canvas, one set of colours, a title strip."""
+"""Drawing for all views: an anti-aliased canvas, one set of colours, a title strip."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -33,7 +33,7 @@ BAD_ON_STRIP: Colour = (255, 128, 118)
 
 
 class Canvas:
-    """Draws at twice the size and halves it at the end, so that lines are smooth; all sizes are final pixels."""
+    """Draws at twice the size and halves it at the end, for anti-aliasing; all sizes are final pixels."""
 
     FINER = 2
 
@@ -45,7 +45,7 @@ class Canvas:
         self._draw = ImageDraw.Draw(self._image)
 
     def copy(self) -> "Canvas":
-        """The same picture to draw on further: what does not change is drawn once."""
+        """Return a copy to draw on, so that the background is drawn once."""
         return Canvas(self.width, self.height, self._image.copy())
 
     def dot(
@@ -103,7 +103,7 @@ class Canvas:
         return text.rstrip() + "..."
 
     def title(self, name: str, score: str, note: str = "", outcome: str = "", colour: Colour = WHITE) -> None:
-        """The strip on top: name and score, below them a note and what came of it in `colour`."""
+        """Draw the strip on top: name and score, below them a note and the outcome in `colour`."""
         self.box((0, 0), (self.width, TITLE - 1), STRIP)
         right = self.width - 12
         self.text((12, 15), name, 15, WHITE)

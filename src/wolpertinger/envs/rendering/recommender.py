@@ -1,4 +1,4 @@
-"""The recommender as a map of its items, with what the agent saw and what the user made of its pick."""
+"""The recommender as a map of its items, with the agent's proto-action, candidates and pick."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class PcaProjection:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the agent saw before it picked."""
+    """The proto-action and the candidates of a step."""
 
     proto: Floats | None
     """None where the critic found the candidates itself."""
@@ -56,7 +56,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One step: the item recommended to a user at another, what came of it, and what the agent saw, if it said so."""
+    """One step: the item recommended to a user at another, the outcome, and the agent's choice, if it was shown."""
 
     at: int
     item: int
@@ -91,7 +91,7 @@ class RecommenderView:
         self._shades = np.clip((rewards - low) / max(high - low, 1e-9), 0, 1)
 
     def draw(self, session: Session, coming: Choice | None = None) -> Frame:
-        """The session after its last step; `coming` is what the agent sees before its next one, if it said so."""
+        """Draw the session after its last step; `coming` is the choice of the next one, if it was shown."""
         picture = self._map.copy()
         last = session.last
         choice = coming or (last.choice if last else None)
@@ -110,7 +110,7 @@ class RecommenderView:
 
     @cached_property
     def _map(self) -> Canvas:
-        """What never changes: all items by reward."""
+        """The background: all items, coloured by reward."""
         picture = Canvas()
         for item in np.argsort(self._shades, kind="stable"):  # the rich ones on top
             picture.dot(self._at(item), self.radius, blend(POOR, RICH, self._shades[item]))
@@ -133,7 +133,7 @@ class RecommenderView:
         self._label(picture, item, away_from=self._at(item))
 
     def _draw_pick(self, picture: Canvas, last: Recommendation, user: int) -> None:
-        """An arrow to the recommended item; after a refusal the user went to some other item."""
+        """Draw an arrow to the recommended item, and after a refusal a dashed line to the user's next item."""
         colour = canvas.GOOD if last.accepted else canvas.BAD
         start, end = self._at(last.at), self._at(last.item)
         if not last.accepted:
@@ -147,7 +147,7 @@ class RecommenderView:
             self._label(picture, last.item, away_from=start)
 
     def _label(self, picture: Canvas, item: int, away_from: Point) -> None:
-        """An item's name beside it, on the side that leaves the way to a point free."""
+        """Draw an item's name beside it, on the side away from a point."""
         x, y = self._at(item)
         name = picture.shorten(self._name(item), 12, 190)
         width = picture.text_width(name, 12) + 8
@@ -179,14 +179,14 @@ def _cross(picture: Canvas, at: Point, size: float) -> None:
 
 
 def _short_of(start: Point, end: Point, gap: float) -> Point:
-    """The point on the way to `end` that is `gap` before it."""
+    """Return the point on the line to `end` that is `gap` before it."""
     length = float(np.hypot(end[0] - start[0], end[1] - start[1]))
     share = max(0.0, 1 - gap / length) if length else 0.0
     return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
 def _draw_legend(picture: Canvas, *, proposed: bool) -> None:
-    """The marks by name, with the proto-action's if the agent proposes any."""
+    """Draw the legend, with the proto-action's mark if there are any."""
     y = HEIGHT - LEGEND / 2
     picture.box((0, HEIGHT - LEGEND), (WIDTH, HEIGHT), (240, 242, 245))
     _draw_user_mark(picture, (20, y))

@@ -18,8 +18,9 @@ from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from wolpertinger import ActionProduct, ActionTable, CheckpointError, Exploration, Wolpertinger, archive
-from wolpertinger.agent.checkpoint import BUFFER_KIND, KIND
-from wolpertinger.agent.policy import WolpertingerPolicy
+from wolpertinger.agent.buffer_files import KIND as BUFFER_KIND
+from wolpertinger.agent.checkpoint import KIND
+from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.index import ExactIndex, trials, tune
 
 from .envs import DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent
@@ -286,9 +287,9 @@ def test_flipped_bytes_in_every_member_are_noticed(path):
     whole = path.read_bytes()
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
-    assert members.keys() == {archive.MANIFEST, "config.json", "networks.safetensors", "optimizers.safetensors"} | {
-        "actions/table.json",
-        "actions/vectors.safetensors",
+    assert members.keys() == {
+        *(archive.MANIFEST, "config.json", "networks.safetensors", "optimizers.safetensors", "candidates.safetensors"),
+        *("actions/table.json", "actions/vectors.safetensors"),
     }
     for content in members.values():
         start = whole.index(content)

@@ -401,8 +401,13 @@ def test_actions_of_another_integer_type_are_welcome():
     ("arguments", "error", "message"),
     [
         ({"exploration": 0.1}, TypeError, r'exploration=0\.1: give one of "exploration" or Exploration\(\.\.\.\)'),
-        ({"exploration": {"epsilon": 0.1}}, ValueError, r"exploration=None: give .*Exploration\(\.\.\.\)"),
-        ({"exploration": DDPG()}, TypeError, r"exploration=DDPG\(.*\): give Exploration\(\.\.\.\)"),
+        (
+            {"exploration": {"epsilon": 0.1}},
+            ValueError,
+            r"exploration=\{'epsilon': 0.1\}: give .*Exploration\(\.\.\.\)",
+        ),
+        ({"exploration": DDPG()}, TypeError, r"exploration=DDPG\(.*\): give .*Exploration\(\.\.\.\)"),
+        ({"exploration": len}, TypeError, r"exploration=.*len.*: give Exploration\(\.\.\.\)"),
         ({"policy_kwargs": {"k": 7}}, ValueError, "policy_kwargs holds k: give it to Wolpertinger itself"),
         ({"learner": "td3"}, ValueError, r"learner='td3': give one of \"ddpg\" or DDPG\(\.\.\.\)"),
         ({"learner": 3}, TypeError, r"learner=3: give one of \"ddpg\" or DDPG\(\.\.\.\)"),

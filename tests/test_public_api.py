@@ -11,12 +11,23 @@ from wolpertinger import ActionProduct, ActionTable, Wolpertinger
 
 def test_the_public_names_are_these():
     assert wolpertinger.__all__ == [
+        "DDPG",
+        "MLP",
         "ActionProduct",
         "ActionSet",
         "ActionTable",
+        "BestByCritic",
+        "CandidateSource",
+        "Candidates",
         "CheckpointError",
+        "Everything",
         "Explanation",
         "Exploration",
+        "Nearest",
+        "States",
+        "TooManyActionsError",
+        "TwoTower",
+        "Union",
         "Wolpertinger",
         "discretize",
         "envs",

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Integral, Real
 from typing import Any, ClassVar
+
+import numpy as np
 
 
 class Settings:
@@ -19,26 +22,28 @@ class Settings:
 def _encode(value: Any) -> Any:
     if isinstance(value, Settings):
         return value.to_json()
+    if isinstance(value, np.generic):
+        return value.item()
     return [_encode(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def read_settings(argument: str, value: Any, known: Mapping[str, type[Settings]]) -> Any:
     """Settings from their short name or their JSON; objects and callables of the user's own pass as they are."""
     accepted = ", ".join(f'"{kind}" or {cls.__name__}(...)' for kind, cls in known.items())
-    if isinstance(value, str):
-        value = {"kind": value}
-    if isinstance(value, Mapping):
-        kind: Any = value.get("kind")
-        options = {name: part for name, part in value.items() if name != "kind"}
+    if isinstance(value, str | Mapping):
+        options = dict(value) if isinstance(value, Mapping) else {"kind": value}
+        kind: Any = options.pop("kind", None)
         if not isinstance(kind, str) or kind not in known:
-            raise ValueError(f"{argument}={kind!r}: give one of {accepted}")
+            raise ValueError(f"{argument}={value!r}: give one of {accepted}")
         names = [field.name for field in fields(known[kind])]  # type: ignore[arg-type]
         if unknown := sorted(options.keys() - set(names)):
             raise ValueError(
                 f"{argument}: {known[kind].__name__} has no {', '.join(unknown)}; it has {', '.join(names)}"
             )
         return known[kind](**options)
-    if not callable(value):
+    is_other = isinstance(value, Settings) and not isinstance(value, tuple(known.values()))  # of another part
+    is_class = isinstance(value, type) and issubclass(value, Settings)  # without its ()
+    if not callable(value) or is_other or is_class:
         raise TypeError(f"{argument}={value!r}: give one of {accepted}")
     return value
 
@@ -47,10 +52,14 @@ def check_number(name: str, value: Any, *, least: float = 0, whole: bool = False
     """Refuse what is not a finite number of at least `least` (or None, where that is an option)."""
     if value is None and optional:
         return
-    right = not isinstance(value, bool) and isinstance(value, int if whole else (int, float))
-    if not (right and least <= value < float("inf")):
+    if not (is_number(value, whole=whole) and least <= value < float("inf")):
         kind = "a whole number" if whole else "a finite number"
         raise ValueError(f"{name}={value!r}: give {kind} of at least {least}{' or None' if optional else ''}")
+
+
+def is_number(value: Any, *, whole: bool = False) -> bool:
+    """Whether it is a (whole) number, numpy's too; True and False are none."""
+    return not isinstance(value, bool) and isinstance(value, Integral if whole else Real)
 
 
 def check_choice(name: str, value: Any, choices: Mapping[str, Any] | tuple[str, ...]) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.logger import configure
-from wolpertinger.agent.policy import Choice
 
 from wolpertinger import ActionTable
 from wolpertinger.agent import diagnostics
@@ -52,15 +51,20 @@ def test_one_candidate_is_never_reranked(tmp_path):
 
 @pytest.mark.parametrize(("k", "expected"), [(1, "VnnnV n Vn"), (2, "VVVVV V VV")])
 def test_one_of_some_steps_with_one_candidate_is_valued_and_the_first_after_a_row_without(k, expected, monkeypatch):
-    monkeypatch.setattr(diagnostics, "VALUED", 4)
+    monkeypatch.setattr(diagnostics, "VALUED_EVERY", 4)
     agent = small_agent(TargetEnv(length=None), k=k, learning_starts=0, gradient_steps=0)
-    add, valued = agent.diagnostics.add_pick, []
+    add, valued, features = agent.diagnostics.add_acting, [], agent.critic.features
 
-    def watch(pick, unit):
-        valued.append("V" if isinstance(pick, Choice) else "n")
-        add(pick, unit)
+    def watch(ranking, unit):
+        valued.append("n")
+        add(ranking, unit)
 
-    monkeypatch.setattr(agent.diagnostics, "add_pick", watch)
+    def asked(obs):
+        valued[-1] = "V"
+        return features(obs)
+
+    monkeypatch.setattr(agent.diagnostics, "add_acting", watch)
+    monkeypatch.setattr(agent.critic, "features", asked)
     for row in expected.split():
         agent.learn(len(row), reset_num_timesteps=not valued)
         agent.dump_logs()

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.settings import Settings, check_flag, check_number
+from wolpertinger.settings import Settings, check_flag, check_number, is_number
 
 NOISES = ("gaussian", "ornstein-uhlenbeck")
 
@@ -45,11 +45,12 @@ class Exploration(Settings):
             raise ValueError(f"noise={self.noise!r}: give {', '.join(map(repr, NOISES))} or None")
         for name in ("epsilon", "final_epsilon", "guided"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
+            is_left_out = value is None and name == "final_epsilon"
+            if not is_left_out and not (is_number(value) and 0 <= value <= 1):
                 raise ValueError(f"{name}={value!r}: give a chance in [0, 1]")
         for name in ("sigma", "final_sigma", "theta"):
             check_number(name, getattr(self, name), optional=name == "final_sigma")
-        if not 0 < self.decay <= 1:
+        if not (is_number(self.decay) and 0 < self.decay <= 1):
             raise ValueError(f"decay={self.decay!r}: give a share of the training in (0, 1]")
         check_flag("ladder", self.ladder)
         if self.ladder and (self.noise is None or self.final_sigma is None):

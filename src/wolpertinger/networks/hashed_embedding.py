@@ -39,8 +39,8 @@ class HashedEmbedding(nn.Module):
 
 def count_rows(name: str, rows: int | float, n_actions: int) -> int:
     """Rows as a count (int), or as so many times the number of actions (float)."""
-    number = not isinstance(rows, bool) and isinstance(rows, int | float) and rows == rows
-    count = (round(rows * n_actions) if isinstance(rows, float) else rows) if number and abs(rows) < 1e18 else -1
+    is_right = not isinstance(rows, bool) and isinstance(rows, int | float) and 0 <= rows < 1e18
+    count = (round(rows * n_actions) if isinstance(rows, float) else rows) if is_right else -1
     if not 0 <= count <= MAX_ROWS:
         raise ValueError(
             f"{name}={rows!r} with {n_actions:,} actions: give rows, a whole number from 0 to {MAX_ROWS:,}, or "

@@ -56,7 +56,7 @@ class Union(Settings):
     sources: tuple[SourceFactory, ...] = field(default_factory=lambda: (Nearest(), BestByCritic()))
 
     def __post_init__(self) -> None:
-        if len(self.sources) < 2:
+        if not isinstance(self.sources, list | tuple) or len(self.sources) < 2:
             raise ValueError(f"sources={self.sources!r}: give two or more, such as (Nearest(), BestByCritic())")
         known = {"nearest": Nearest, "critic": BestByCritic}
         object.__setattr__(self, "sources", tuple(read_settings("sources", part, known) for part in self.sources))

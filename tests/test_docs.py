@@ -90,7 +90,7 @@ def test_a_result_outside_a_repository_has_no_commit(monkeypatch, error):
 
 
 def test_no_path_of_one_machine_is_in_the_tree():
-    for folder in ("src", "docs", "benchmarks", "tests", ".ci"):
+    for folder in ("src", "docs", "benchmarks", "reproduction", "results", "tests", ".ci"):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in {".py", ".md", ".json", ".toml", ""} and path.is_file():
                 assert not re.search(r"(?<![\w.])/(work|root|home)/", path.read_text()), path

@@ -67,6 +67,7 @@ LARGE_CATALOGUE: dict[str, Any] = {
 # give is tosses of a coin: so many of them are stepped together, each toss is learned from about once, and the learning
 # rate goes to nothing, which averages over them.
 SEARCH: dict[str, Any] = {
+    "learner": {"kind": "ddpg"},
     "critic": {"kind": "two-tower", "width": 32, "state_embedding": 8.0, "action_embedding": 8.0},
     "candidates": {"kind": "critic"},
     "learning_rate": 2e-3,
@@ -120,6 +121,7 @@ TASKS: dict[str, Preset] = {
                 "batch_size": 256,
                 "learning_starts": 20_000,
                 "critic": {"kind": "mlp", "interaction": True},
+                "candidates": {"kind": "nearest"},
                 "learner": {"kind": "ddpg", "anchor": 0.1},
                 "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True},
                 "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
@@ -140,6 +142,9 @@ TASKS: dict[str, Preset] = {
             "actor_learning_rate": 3e-4,
             "batch_size": 256,
             "n_steps": 5,
+            "critic": {"kind": "mlp"},
+            "candidates": {"kind": "nearest"},
+            "learner": {"kind": "ddpg"},
             "policy_kwargs": {"net_arch": [256, 256]},
             # Reward is rare and far: only pushes that go on for a while swing the pole up. One cart in sixteen follows
             # the policy nearly as it is, another one is all but random.
@@ -177,6 +182,7 @@ TASKS: dict[str, Preset] = {
             # at the corner that it is rounded to, and must be able to leave it again.
             "learner": {"kind": "ddpg", "gradient_at": "action"},
             "critic": {"kind": "mlp", "interaction": True},
+            "candidates": {"kind": "nearest"},
             "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "bound": "inverted gradients"},
             "exploration": {"noise": "gaussian", "sigma": 0.6, "final_sigma": 0.05, "ladder": True},
         },

@@ -119,9 +119,9 @@ def test_a_missing_package_names_its_extra(attempt, message, core_only):
 
 
 def test_the_command_line_without_its_packages_is_one_line():
-    done = run(WITHOUT_OPTIONAL + "from wolpertinger.__main__ import main\nsys.exit(main())")
+    done = run(WITHOUT_OPTIONAL + "from wolpertinger.cli import main\nsys.exit(main(['evaluate', 'runs/none']))")
     assert done.returncode == 2
-    assert done.stderr.startswith("wolpertinger: the command line needs ")
+    assert done.stderr.startswith("wolpertinger evaluate: the command line needs ")
     assert done.stderr.endswith(', which is not installed: pip install "wolpertinger[cli]"\n')
     assert done.stderr.count("\n") == 1
 

@@ -65,7 +65,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "keys renewed every 100 updates": {"candidates": {"refresh_every": 100}},
     "the best of 8 by today's critics": {"k": 8},
     "256 users, batch 256": {"n_envs": 256, "batch_size": 256},
-    "k nearest of the actor as well": {"candidates": "both", "k": 8, "exploration": {"noise": "gaussian"}},
+    "k nearest of the actor as well": {"candidates": {"kind": "both"}, "k": 8, "exploration": {"noise": "gaussian"}},
 }
 
 

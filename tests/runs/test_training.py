@@ -152,7 +152,7 @@ def test_the_default_recommender_is_searched_by_its_critic_and_the_papers_form_i
     found = evaluate(train(config, tmp_path / "run", quiet=True), episodes=8)
     assert found.candidates == found.score.value  # one candidate
     default, nearest = (make_config("recommender", preset=preset) for preset in ("default", "nearest"))
-    assert (default.agent["candidates"], "candidates" in nearest.agent) == ("critic", False)
+    assert [config.agent["candidates"]["kind"] for config in (default, nearest)] == ["critic", "nearest"]
     assert (nearest.n_envs, nearest.k) == (256, 0.05)
 
 

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import gymnasium as gym
 
@@ -12,6 +13,9 @@ from wolpertinger.cli.index import add_index
 from wolpertinger.cli.options import explain_errors, with_example
 from wolpertinger.cli.train import add_train
 from wolpertinger.cli.watch import add_watch
+from wolpertinger.imports import needs_extra
+
+PACKAGES = ("rich", "matplotlib", "tensorboard", "imageio")  # of the extra [cli]
 
 EXAMPLE = """example:
   wolpertinger train recommender --items 835 --out runs/first
@@ -30,5 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for add in (add_train, add_evaluate, add_watch, add_index):
         add(commands)
     options = parser.parse_args(arguments)
-    prog = f"wolpertinger {options.command}"
-    return explain_errors(prog, lambda: options.run(options), CheckpointError, gym.error.Error)
+
+    def run() -> None:
+        _require_packages()
+        options.run(options)
+
+    return explain_errors(f"wolpertinger {options.command}", run, CheckpointError, gym.error.Error)
+
+
+def _require_packages() -> None:
+    """Say before a run of hours, not at its end, that what writes its log or its plot is missing."""
+    with needs_extra("cli", "the command line"):
+        for package in PACKAGES:
+            if find_spec(package) is None:
+                raise ModuleNotFoundError(name=package)

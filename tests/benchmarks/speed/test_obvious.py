@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.speed import obvious
 from benchmarks.speed.flops import Networks
-from wolpertinger import Wolpertinger
+from wolpertinger import MLP, Wolpertinger
 
 
 @pytest.fixture(scope="module")
@@ -15,9 +15,9 @@ def env():
     return gym.make("wolpertinger/Recommender-v0", items=49)
 
 
-def make_agent(env, policy="MlpPolicy", **policy_kwargs):
-    policy_kwargs = {"net_arch": [32, 24], **policy_kwargs}
-    agent = Wolpertinger(policy, env, k=20, seed=0, learning_starts=8, batch_size=8, policy_kwargs=policy_kwargs)
+def make_agent(env, policy="MlpPolicy", critic="mlp", **policy_kwargs):
+    settings = {"learning_starts": 8, "batch_size": 8, "policy_kwargs": {"net_arch": [32, 24], **policy_kwargs}}
+    agent = Wolpertinger(policy, env, k=20, seed=0, critic=critic, candidates="nearest", **settings)
     return agent.learn(12)
 
 
@@ -35,11 +35,11 @@ def test_its_policy_trains_and_picks_the_same_actions(env):
     ours, theirs = make_agent(env), make_agent(env, obvious.ObviousPolicy)
     obs = ours.actions.vectors[:10]
     np.testing.assert_array_equal(ours.predict(obs)[0], theirs.predict(obs)[0])
-    assert {"lookup", "rerank", "update"} <= set(theirs.policy.clock.seconds)
+    assert {"lookup", "rerank", "update"} <= set(theirs.policy.timer.seconds)
 
 
 def test_products_of_state_and_action_are_refused(env):
-    agent = make_agent(env, interaction=True)
+    agent = make_agent(env, critic=MLP(interaction=True))
     with pytest.raises(ValueError, match="interaction=True"):
         obvious.rank(agent.critic, torch.zeros(1, 20), torch.zeros(1, 3, 20))
 

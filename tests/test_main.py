@@ -30,4 +30,4 @@ def test_python_m_runs_the_command_line():
 
 def test_the_command_and_python_m_are_the_same():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["scripts"] == {"wolpertinger": "wolpertinger.__main__:main"}
+    assert project["scripts"] == {"wolpertinger": "wolpertinger.cli:main"}

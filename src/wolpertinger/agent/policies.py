@@ -59,6 +59,7 @@ class WolpertingerPolicy(BasePolicy):
         layer_norm: bool = False,
         n_critics: int = 1,
         state_arch: list[int] | None = None,
+        dropout: float = 0.0,
         bound: str = "tanh",
         features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
         features_extractor_kwargs: dict[str, Any] | None = None,
@@ -79,7 +80,7 @@ class WolpertingerPolicy(BasePolicy):
         )
         self.actions = actions
         shared = {"activation_fn": activation_fn, "layer_norm": layer_norm}
-        of_critic = {"n_critics": n_critics, "state_arch": state_arch, "form": critic, **shared}
+        of_critic = {"n_critics": n_critics, "state_arch": state_arch, "dropout": dropout, "form": critic, **shared}
         self._build_networks(net_arch, {"bound": bound, **shared}, of_critic, lr_schedule)
         self._build_policies(candidates or Nearest(), k, rerank, predict_by)
 

@@ -46,11 +46,14 @@ class Critic(ScaledModel):
         layer_norm: bool = False,
         n_critics: int = 1,
         state_arch: list[int] | None = None,
+        dropout: float = 0.0,
         form: MLP | TwoTower | None = None,
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
         check_number("n_critics", n_critics, least=1, whole=True)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout={dropout!r}: give a share of the critic's units in [0, 1)")
         width = features_extractor.features_dim
         learned = bool(state_arch) or next(features_extractor.parameters(), None) is not None
         self.state_layers = nn.Sequential()
@@ -60,7 +63,7 @@ class Critic(ScaledModel):
                 hidden_layers(state_arch[0], state_arch[1:], activation_fn, layer_norm)
             )
             width = state_arch[-1]
-        shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned)
+        shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, dropout)
         self.q_networks = nn.ModuleList((form or MLP())(shape) for _ in range(n_critics))
 
     def features(self, obs: PyTorchObs) -> Tensor:

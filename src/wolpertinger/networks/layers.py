@@ -20,14 +20,24 @@ class Shape:
     layer_norm: bool
     learned_features: bool
     """Whether weights that learn lie between the observation and the network."""
+    dropout: float = 0.0
+
+    def hidden(self) -> list[nn.Module]:
+        """The layers that follow the first one."""
+        first, *others = self.net_arch
+        return hidden_layers(first, others, self.activation_fn, self.layer_norm, self.dropout)
 
 
-def hidden_layers(width: int, net_arch: list[int], activation_fn: type[nn.Module], layer_norm: bool) -> list[nn.Module]:
-    """The layers that follow a first one of `width` outputs, each normalised (or not) before its activation."""
-    layers: list[nn.Module] = [*([nn.LayerNorm(width)] if layer_norm else []), activation_fn()]
-    for next_width in net_arch:
-        layers += [nn.Linear(width, next_width), *([nn.LayerNorm(next_width)] if layer_norm else []), activation_fn()]
-        width = next_width
+def hidden_layers(
+    width: int, net_arch: list[int], activation_fn: type[nn.Module], layer_norm: bool, dropout: float = 0.0
+) -> list[nn.Module]:
+    """The layers that follow a first one of `width` outputs: normalisation, activation and dropout behind each."""
+    layers: list[nn.Module] = []
+    for place, size in enumerate([width, *net_arch]):
+        layers += [nn.Linear(width, size)] if place else []
+        layers += [nn.LayerNorm(size)] if layer_norm else []
+        layers += [activation_fn(), *([nn.Dropout(dropout)] if dropout else [])]
+        width = size
     return layers
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from wolpertinger.networks.layers import Shape, hidden_layers, last_layer
+from wolpertinger.networks.layers import Shape, last_layer
 from wolpertinger.networks.scaling import VectorScale
 from wolpertinger.settings import Settings, check_flag
 
@@ -44,7 +44,7 @@ class MLPNetwork(nn.Module):
         self.state_factor = nn.Linear(shape.features_dim, width) if interaction else None
         self.action_factor = nn.Linear(shape.dim, width) if interaction else None
         self.rest = nn.Sequential(
-            *hidden_layers(width, shape.net_arch[1:], shape.activation_fn, shape.layer_norm),
+            *shape.hidden(),
             last_layer(shape.net_arch[-1], 1),
         )
 

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from wolpertinger.networks.hashed_embedding import SCALE, HashedEmbedding, count_rows
-from wolpertinger.networks.layers import Shape, hidden_layers, last_layer
+from wolpertinger.networks.layers import Shape, last_layer
 from wolpertinger.networks.scaling import VectorScale
-from wolpertinger.settings import Settings, check_number
+from wolpertinger.settings import Settings, check_flag, check_number
+
+SMALL_LINEAR = 0.1  # of an action's linear path at first
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,13 @@ class TwoTower(Settings):
     """Rows of a hashed embedding of actions, in the same way."""
     embedding_scale: float = SCALE
     """How much faster than the learning rate an embedding moves; less of it averages over more tries."""
+    linear: bool = False
+    """A linear path beside each tower's network: values begin as products of state and action, to which the networks
+    add. Learns what a bilinear model can from few samples."""
 
     def __post_init__(self) -> None:
         check_number("width", self.width, least=1, whole=True)
+        check_flag("linear", self.linear)
         check_number("embedding_scale", self.embedding_scale)
         if not self.embedding_scale > 0:
             raise ValueError(f"embedding_scale={self.embedding_scale!r}: give a finite number above 0")
@@ -45,18 +51,21 @@ class TwoTower(Settings):
 
 
 class Tower(nn.Module):
-    """An MLP plus an optional hashed embedding."""
+    """An MLP plus an optional hashed embedding and an optional linear path."""
 
-    def __init__(self, inputs: int, last: nn.Linear, shape: Shape, rows: int, scale: float) -> None:
+    def __init__(self, inputs: int, last: nn.Linear, shape: Shape, rows: int, scale: float, linear: bool) -> None:
         super().__init__()
-        first, *others = shape.net_arch
-        hidden = hidden_layers(first, others, shape.activation_fn, shape.layer_norm)
-        self.network = nn.Sequential(nn.Linear(inputs, first), *hidden, last)
+        self.network = nn.Sequential(nn.Linear(inputs, shape.net_arch[0]), *shape.hidden(), last)
         self.embedding = HashedEmbedding(inputs, rows, last.out_features, scale) if rows else None
+        self.linear = nn.Linear(inputs, last.out_features, bias=False) if linear else None
+        if self.linear is not None:
+            nn.init.zeros_(self.linear.weight[-1])  # u(s) and v(a) start near 0
 
     def forward(self, vectors: Tensor) -> Tensor:
         known = self.network(vectors)
-        return known if self.embedding is None else known + self.embedding(vectors)
+        for part in (self.embedding, self.linear):
+            known = known if part is None else known + part(vectors)
+        return known
 
 
 class TwoTowerNetwork(nn.Module):
@@ -76,14 +85,18 @@ class TwoTowerNetwork(nn.Module):
             for name in ("state_embedding", "action_embedding")
         }
         # Values start near 0 if one of the factors does; if both did, neither would have a gradient.
-        last = nn.Linear(shape.net_arch[-1], settings.width + 1)
+        outputs, linear = settings.width + 1, settings.linear
+        last = last_layer(shape.net_arch[-1], outputs) if linear else nn.Linear(shape.net_arch[-1], outputs)
         with torch.no_grad():  # u(s) as well
             last.weight[-1].zero_()
             last.bias[-1].zero_()
         scale = settings.embedding_scale
-        self.state_tower = Tower(shape.features_dim, last, shape, rows["state_embedding"], scale)
-        last = last_layer(shape.net_arch[-1], settings.width + 1)
-        self.action_tower = Tower(shape.dim, last, shape, rows["action_embedding"], scale)
+        self.state_tower = Tower(shape.features_dim, last, shape, rows["state_embedding"], scale, linear)
+        last = last_layer(shape.net_arch[-1], outputs)
+        self.action_tower = Tower(shape.dim, last, shape, rows["action_embedding"], scale, linear)
+        if self.action_tower.linear is not None:
+            with torch.no_grad():
+                self.action_tower.linear.weight.mul_(SMALL_LINEAR)
 
     def forward(self, features: Tensor, inputs: Tensor) -> Tensor:
         """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""

@@ -55,7 +55,8 @@ class Tower(nn.Module):
 
     def __init__(self, inputs: int, last: nn.Linear, shape: Shape, rows: int, scale: float, linear: bool) -> None:
         super().__init__()
-        self.network = nn.Sequential(nn.Linear(inputs, shape.net_arch[0]), *shape.hidden(), last)
+        hidden = shape.hidden()
+        self.network = nn.Sequential(nn.Linear(inputs, shape.net_arch[0]), *hidden, last)
         self.embedding = HashedEmbedding(inputs, rows, last.out_features, scale) if rows else None
         self.linear = nn.Linear(inputs, last.out_features, bias=False) if linear else None
         if self.linear is not None:

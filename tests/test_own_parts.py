@@ -195,6 +195,32 @@ def test_a_source_of_ones_own_is_given_again_on_loading(tmp_path):
     assert (other.explain(OBS).sources == "nearest").all()
 
 
+class Aging(PopularOrNear):
+    """Knows how often the critic has been updated, and keeps it in the file."""
+
+    age = 0
+
+    def critic_updated(self):
+        self.age += 1
+
+    def state_dict(self):
+        return {"age": torch.tensor(self.age)}
+
+    def load_state_dict(self, state):
+        self.age = int(state["age"])
+
+
+@pytest.mark.parametrize("candidates", [Aging, Union((Nearest(), Aging))], ids=["alone", "union"])
+def test_the_state_of_a_source_of_ones_own_comes_back_with_it(tmp_path, candidates):
+    agent = popular_agent(candidates=candidates).learn(50)
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip", candidates=candidates)
+    (age,) = loaded.policy.behaviour.source.state_dict().values()
+    assert age == agent._n_updates == 30
+    for other in ("nearest", {"kind": "all"}):  # which keeps no state
+        assert Wolpertinger.load(tmp_path / "agent.zip", candidates=other).k == K
+
+
 def test_a_source_of_ones_own_beside_a_shipped_one():
     agent = popular_agent(candidates=Union((Nearest(), PopularOrNear))).learn(30)
     sources = agent.explain(OBS).sources

@@ -1,6 +1,7 @@
 """An action set and a candidate source as a user would write them: each trains, explains, saves and loads."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
@@ -193,6 +194,24 @@ def test_a_source_of_ones_own_is_given_again_on_loading(tmp_path):
     assert loaded.learn(30, reset_num_timesteps=False).num_timesteps == 70
     other = Wolpertinger.load(tmp_path / "agent.zip", candidates="nearest")
     assert (other.explain(OBS).sources == "nearest").all()
+
+
+FACTORIES = {
+    "class": PopularOrNear,
+    "partial": partial(PopularOrNear),
+    "function": lambda actions, critic: PopularOrNear(actions, critic),
+}
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_without_an_actor_random_actions_explore_whatever_makes_the_source(factory):
+    assert popular_agent(candidates=FACTORIES[factory]).exploration == Exploration(epsilon=0.1)
+    own = Exploration(epsilon=0.0, final_epsilon=0.3)
+    assert popular_agent(candidates=FACTORIES[factory], exploration=own).exploration is own
+    with pytest.warns(UserWarning, match=r"epsilon is 0, and noise .*: nothing is explored") as warned:
+        popular_agent(candidates=FACTORIES[factory], exploration=Exploration())
+    assert warned[0].filename.endswith("envs.py")  # where the agent is made
+    assert small_agent().exploration == Exploration()
 
 
 class Aging(PopularOrNear):

@@ -245,7 +245,7 @@ def test_a_batch_of_the_buffer_is_what_a_learner_takes(n_steps, discounts):
 
 
 class TwinDelayed:
-    """A learner of a user's own, much like TD3: twin critics, a smoothed target, an actor that learns every second time."""
+    """A learner of a user's own, like TD3: twin critics, a smoothed target, an actor that learns every second time."""
 
     def __init__(self, networks, policy, tau):
         self.networks, self.policy, self.tau, self.updates = networks, policy, tau, 0

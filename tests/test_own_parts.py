@@ -246,17 +246,3 @@ def test_a_source_of_ones_own_beside_a_shipped_one():
     assert sources.shape == (16, 2 * K)
     assert np.isin(sources, ["nearest", "popular or near", "both"]).all()
     assert (sources != "both").any()
-
-
-class First(CandidateSource):
-    """The first k ids."""
-
-    needs_actor = False
-
-    def find(self, states, k):
-        return Candidates(torch.arange(k).expand(len(states), -1), source="first")
-
-
-def test_every_candidate_is_explained_however_many_sources_found_it():
-    agent = small_agent(TargetEnv(points_per_axis=3), candidates=Union((Nearest(), First, First)), k=8)
-    assert agent.explain(OBS).actions.shape == (16, 24)  # of nine actions

@@ -409,7 +409,7 @@ def test_actions_of_another_integer_type_are_welcome():
         ({"exploration": DDPG()}, TypeError, r"exploration=DDPG\(.*\): give .*Exploration\(\.\.\.\)"),
         ({"exploration": len}, TypeError, r"exploration=.*len.*: give Exploration\(\.\.\.\)"),
         ({"policy_kwargs": {"k": 7}}, ValueError, "policy_kwargs holds k: give it to Wolpertinger itself"),
-        ({"learner": "td3"}, ValueError, r"learner='td3': give one of \"ddpg\" or DDPG\(\.\.\.\)"),
+        ({"learner": "sac"}, ValueError, r"learner='sac': give one of \"ddpg\" or DDPG\(\.\.\.\)"),
         ({"learner": 3}, TypeError, r"learner=3: give one of \"ddpg\" or DDPG\(\.\.\.\)"),
         ({"critic": len}, TypeError, r"critic=.*len.*: give MLP\(\.\.\.\) or TwoTower\(\.\.\.\)"),
         ({"rerank": "quick"}, ValueError, "rerank='quick': give one of 'exact', 'screened'"),

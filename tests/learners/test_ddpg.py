@@ -244,8 +244,8 @@ def test_a_batch_of_the_buffer_is_what_a_learner_takes(n_steps, discounts):
     assert agent.learner.update(batch).keys() == {"critic_loss", "actor_loss"}
 
 
-class TD3:
-    """A learner of a user's own: twin critics, a smoothed target, and an actor that learns every second time."""
+class TwinDelayed:
+    """A learner of a user's own, like TD3: twin critics, a smoothed target, an actor that learns every second time."""
 
     def __init__(self, networks, policy, tau):
         self.networks, self.policy, self.tau, self.updates = networks, policy, tau, 0
@@ -273,15 +273,15 @@ class TD3:
         return losses
 
 
-def td3_agent(env, **settings):
+def twin_agent(env, **settings):
     policy_kwargs = {"net_arch": [64, 64], "n_critics": 2}
-    return small_agent(env, learner=TD3, policy_kwargs=policy_kwargs, learning_starts=100, **settings)
+    return small_agent(env, learner=TwinDelayed, policy_kwargs=policy_kwargs, learning_starts=100, **settings)
 
 
 def test_a_second_learner_fits_and_learns():
     env = TargetEnv(points_per_axis=32, dim=2)
-    agent = td3_agent(env)
-    assert isinstance(agent.learner, TD3)
+    agent = twin_agent(env)
+    assert isinstance(agent.learner, TwinDelayed)
     before, _ = evaluate_policy(agent, Monitor(env), n_eval_episodes=100)
     agent.learn(500)
     after, _ = evaluate_policy(agent, Monitor(env), n_eval_episodes=100)
@@ -290,7 +290,7 @@ def test_a_second_learner_fits_and_learns():
 
 
 def test_a_second_learner_delays_its_actor():
-    agent = td3_agent(TargetEnv(points_per_axis=9))
+    agent = twin_agent(TargetEnv(points_per_axis=9))
     scramble_all(agent)
     moved = []
     for seed in range(4):
@@ -307,12 +307,12 @@ def pairs_of_weights(before, agent):
 
 
 def test_a_second_learner_is_asked_for_on_loading(tmp_path):
-    agent = td3_agent(TargetEnv(points_per_axis=9)).learn(120)
+    agent = twin_agent(TargetEnv(points_per_axis=9)).learn(120)
     agent.save(tmp_path / "agent.zip")
     with pytest.raises(CheckpointError, match="saved with learner of the user's own: give it to load again"):
         Wolpertinger.load(tmp_path / "agent.zip")
-    loaded = Wolpertinger.load(tmp_path / "agent.zip", env=TargetEnv(points_per_axis=9), learner=TD3)
-    assert isinstance(loaded.learner, TD3)
+    loaded = Wolpertinger.load(tmp_path / "agent.zip", env=TargetEnv(points_per_axis=9), learner=TwinDelayed)
+    assert isinstance(loaded.learner, TwinDelayed)
     obs = np.random.default_rng(0).uniform(-1, 1, (20, 2)).astype(np.float32)
     np.testing.assert_array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
     assert loaded.learn(20, reset_num_timesteps=False).num_timesteps == 140

@@ -115,11 +115,6 @@ class Wolpertinger(ActionSetAlgorithm):
             "exploration": exploration,
         }
         self._arguments |= parts
-        if not (self._noise_explores or exploration is None or exploration.epsilon or exploration.final_epsilon):
-            warnings.warn(
-                "epsilon is 0, and noise on the proto-action does not reach these candidates: nothing is explored",
-                stacklevel=3,
-            )
 
     def _settle_learning_rates(self, first: Any, final: float | None, of_actor: float | None) -> None:
         if final is not None and callable(first):
@@ -133,7 +128,7 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def _setup_model(self) -> None:
         given = self._arguments
-        self.exploration = given["exploration"] or self._default_exploration()
+        self.exploration = given["exploration"] or Exploration()
         self.actions = match_actions(self.actions, self.action_space, self.env, self.exploration)
         require_fixed_observations(given["critic"], self.env)
         k = min(DEFAULT_K, self.actions.n) if given["k"] is None else given["k"]
@@ -144,14 +139,19 @@ class Wolpertinger(ActionSetAlgorithm):
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
         self.learner = given["learner"](self.policy.networks, self.policy.behaviour, self.tau)
         self.diagnostics = Diagnostics()
+        if not self.policy.behaviour.source.needs_actor:
+            self._explore_without_noise()
 
-    def _default_exploration(self) -> Exploration:
-        return Exploration(epsilon=0.0 if self._noise_explores else DEFAULT_EPSILON)
-
-    @property
-    def _noise_explores(self) -> bool:
-        """Whether noise on the proto-action moves the candidates."""
-        return getattr(self._arguments["candidates"], "needs_actor", True)
+    def _explore_without_noise(self) -> None:
+        """Noise on the proto-action does not reach these candidates: only random actions explore."""
+        if self._arguments["exploration"] is None:
+            self.exploration = Exploration(epsilon=DEFAULT_EPSILON)
+            self.explorer = self.exploration(self.actions, self.seed)
+        elif not (self.exploration.epsilon or self.exploration.final_epsilon):
+            warnings.warn(
+                "epsilon is 0, and noise on the proto-action does not reach these candidates: nothing is explored",
+                stacklevel=4,
+            )
 
     def set_random_seed(self, seed: int | None = None) -> None:
         super().set_random_seed(seed)

@@ -98,13 +98,17 @@ def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
             f"its value now, {values['learning_rate']}, is; give learning_rate= to load",
             stacklevel=5,
         )
-    encoded, unsaved = {}, []
-    for name, value in values.items():
-        try:
-            encoded[name] = encode_value(value)
-        except TypeError:
-            unsaved.append(name)
+    unsaved = [name for name, value in values.items() if not _can_save(value)]
+    encoded = {name: encode_value(value) for name, value in values.items() if name not in unsaved}
     return {"settings": encoded, "unsaved_settings": unsaved}
+
+
+def _can_save(value: Any) -> bool:
+    try:
+        encode_value(value)
+    except TypeError:
+        return False
+    return True
 
 
 def load(
@@ -126,12 +130,19 @@ def load(
         agent.policy.load_state_dict(safetensors.torch.load(files[NETWORKS]))
     with readable(OPTIMIZERS):
         _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files[OPTIMIZERS]))
-    if not {"candidates", "critic"} & settings.keys():  # else candidates are found another way now
+    if not _finds_otherwise(config, settings):
         with readable(CANDIDATES):
             agent.policy.behaviour.source.load_state_dict(safetensors.torch.load(files[CANDIDATES]))
     if "replay_buffer.json" in files:
         restore_buffer(agent.replay_buffer, files)
     return agent
+
+
+def _finds_otherwise(config: dict[str, Any], given: dict[str, Any]) -> bool:
+    """Whether `load` was told to find candidates in another way; a source of the user's own is just given again."""
+    if "critic" in given or "candidates" not in given:
+        return "critic" in given
+    return "candidates" not in config["unsaved_settings"] or _can_save(given["candidates"])
 
 
 def _build(

@@ -59,7 +59,8 @@ class Union(Settings):
         if not isinstance(self.sources, list | tuple) or len(self.sources) < 2:
             raise ValueError(f"sources={self.sources!r}: give two or more, such as (Nearest(), BestByCritic())")
         known = {"nearest": Nearest, "critic": BestByCritic}
-        object.__setattr__(self, "sources", tuple(read_settings("sources", part, known) for part in self.sources))
+        read = (part if isinstance(part, Settings) else read_settings("sources", part, known) for part in self.sources)
+        object.__setattr__(self, "sources", tuple(read))
 
     @property
     def needs_actor(self) -> bool:

@@ -92,16 +92,21 @@ def test_two_callers_at_a_time_get_their_own_results():
     assert results == {offset: [[offset, offset + 5]] * 50 for offset in (0, 100, 200)}
 
 
-def test_divided_work_is_not_divided_again_and_has_no_gradients():
+MODES = [torch.no_grad, torch.inference_mode, torch.enable_grad]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_divided_work_is_not_divided_again_and_has_the_mode_of_its_caller(mode):
     set_threads(3)
     weight = torch.ones(3, 3, requires_grad=True)
-    seen = divide(lambda _: (count_threads(), (weight @ weight).requires_grad), 12, least=1)
-    assert seen == [(1, False)] * 3
+    with mode():
+        seen = divide(lambda _: (count_threads(), (weight @ weight).requires_grad), 12, least=1)
+    assert seen == [(1, mode is torch.enable_grad)] * 3
     assert count_threads() == torch.get_num_threads() == 3
     assert (weight @ weight).requires_grad
 
 
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+@pytest.mark.parametrize("mode", MODES)
 def test_what_the_caller_made_can_be_written_to(mode):
     set_threads(2)
     with mode():
@@ -141,6 +146,7 @@ def test_a_signal_interrupts_work_and_the_threads_are_still_there():
     with pytest.raises(KeyboardInterrupt):
         work_until_interrupted()
     assert count_threads() == 2
+    assert torch.is_grad_enabled()
     assert divide(lambda rows: rows.start, 10, least=1) == [0, 5]
 
 

@@ -54,26 +54,28 @@ def is_forked() -> bool:
 def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Result]:
     """Return the results of `work` on slices that cover n rows in order: one per thread, each of at least `least` rows.
 
-    The calling thread takes the first slice. An error in any slice is raised once all have ended. `work` runs without
-    gradients, and without threads of its own: a nested `divide` is one slice.
+    The calling thread takes the first slice, and the others run in its gradient mode. An error in any slice is raised
+    once all have ended. A nested `divide` is one slice.
     """
     parts = max(1, min(count_threads(), n // max(1, least)))
     if parts == 1:
         return [work(slice(0, n))]
     bounds = [n * part // parts for part in range(parts + 1)]
     first, *others = (slice(start, stop) for start, stop in pairwise(bounds))
-    # Gradient modes are per thread: a tensor made in inference mode cannot be written to outside of it.
-    mode = torch.inference_mode if torch.is_inference_mode_enabled() else torch.no_grad
+    inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()  # of this thread
 
     def run(rows: slice) -> Result:
         _local.is_divided = True
         try:
-            with mode():
-                return work(rows)
+            return work(rows)
         finally:
             _local.is_divided = False
 
-    futures = [_pool(parts - 1).submit(run, rows) for rows in others]
+    def run_in_worker(rows: slice) -> Result:
+        with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
+            return run(rows)
+
+    futures = [_pool(parts - 1).submit(run_in_worker, rows) for rows in others]
     try:
         own = run(first)
     finally:

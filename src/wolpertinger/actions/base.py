@@ -104,6 +104,11 @@ class ActionSet(ABC):
         """Whether `blocks` can go through the set: its actions have ids of 63 bits."""
         return self.n < MAX_ID
 
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether an action between two others does about what lies between them, as the levels of a control."""
+        return False
+
     def _members(self, start: int, stop: int) -> Actions:
         ids = np.arange(start, stop)
         if isinstance(self.space, spaces.Discrete):

@@ -92,6 +92,11 @@ class ActionProduct(ActionSet):
             digest.update(factor.levels.data)
         return digest.hexdigest()
 
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether every factor is a scale of numbers."""
+        return all(factor.width == 1 for factor in self._factors)
+
     def with_space(self, space: Space) -> "ActionProduct":
         """The same set with actions in the form of another space."""
         other = copy.copy(self)

@@ -14,21 +14,20 @@ from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, resolve_k
 from wolpertinger.agent.base import ActionSetAlgorithm
+from wolpertinger.agent.defaults import choose_defaults
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.explanation import Explanation, explain
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
-from wolpertinger.agent.validation import match_actions, require_fixed_observations
-from wolpertinger.learners import DDPG, Learner, Transitions, make_learner_settings
+from wolpertinger.agent.validation import match_actions, require_fixed_observations, require_guidance
+from wolpertinger.learners import Learner, LearnerFactory, Transitions, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.settings import read_settings
 
-DEFAULT_EPSILON = 0.1  # where noise on the proto-action moves no candidates
 NOT_SETTINGS = {"self", "__class__", "policy", "env", "actions", "device", "_init_setup_model"}  # of the constructor
 OWN_LEARNING_RATES = ("final_learning_rate", "actor_learning_rate")  # beside Stable-Baselines3's one
-DEFAULT_K = 64  # candidates when the user names no k (or all actions, if they are fewer)
 
 
 class Wolpertinger(ActionSetAlgorithm):
@@ -72,14 +71,14 @@ class Wolpertinger(ActionSetAlgorithm):
         self, policy: str | type[WolpertingerPolicy], env: GymEnv | gym.vector.VectorEnv | str | None,
         actions: ActionSet | None = None, *,
         # Algorithm 1: which candidates, scored by what.
-        k: int | float | None = None, critic: str | MLP | TwoTower = "mlp",
-        candidates: str | SourceFactory = "nearest", rerank: str = "exact",
+        k: int | float | None = None, critic: str | MLP | TwoTower | None = None,
+        candidates: str | SourceFactory | None = None, rerank: str = "exact",
         # Algorithm 2: exploration and learning.
-        exploration: Exploration | None = None, learner: Any = DDPG(),  # noqa: B008 - it is frozen
-        learning_rate: float | Schedule = 1e-3, final_learning_rate: float | None = None,
-        actor_learning_rate: float | None = None, gamma: float = 0.99, tau: float = 0.005, n_steps: int = 1,
-        batch_size: int = 64, learning_starts: int = 1_000, train_freq: int | tuple[int, str] = 1,
-        gradient_steps: int = 1,
+        exploration: Exploration | None = None, learner: str | LearnerFactory | None = None,
+        learning_rate: float | Schedule | None = None, final_learning_rate: float | None = None,
+        actor_learning_rate: float | None = None, gamma: float = 0.99, tau: float | None = None, n_steps: int = 1,
+        batch_size: int | None = None, learning_starts: int = 1_000, train_freq: int | tuple[int, str] | None = None,
+        gradient_steps: int | None = None, preset: str = "auto",
         # Stable-Baselines3's.
         buffer_size: int = 1_000_000, replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None, optimize_memory_usage: bool = False,
@@ -108,13 +107,10 @@ class Wolpertinger(ActionSetAlgorithm):
             raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
         if own := {"actions", "k", "rerank", "critic", "candidates"} & policy_kwargs.keys():
             raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
-        parts = {
-            "critic": make_critic_settings(critic),
-            "candidates": make_source_settings(candidates),
-            "learner": make_learner_settings(learner),
-            "exploration": exploration,
-        }
-        self._arguments |= parts
+        makers = {"critic": make_critic_settings, "candidates": make_source_settings, "learner": make_learner_settings}
+        given = {"critic": critic, "candidates": candidates, "learner": learner}
+        settled = {name: None if part is None else makers[name](part) for name, part in given.items()}
+        self._arguments |= {**settled, "exploration": exploration}
 
     def _settle_learning_rates(self, first: Any, final: float | None, of_actor: float | None) -> None:
         if final is not None and callable(first):
@@ -122,32 +118,41 @@ class Wolpertinger(ActionSetAlgorithm):
         self.final_learning_rate, self.actor_learning_rate = final, of_actor
 
     def _init_off_policy(self, policy: Any, env: Any, device: torch.device | str) -> None:
-        ours = {"k", "critic", "candidates", "rerank", "exploration", "learner", *OWN_LEARNING_RATES}
+        ours = {"k", "critic", "candidates", "rerank", "exploration", "learner", "preset", *OWN_LEARNING_RATES}
         theirs = {name: value for name, value in self._arguments.items() if name not in ours}
         super().__init__(policy, env, **theirs, device=device, support_multi_env=True, sde_support=False)
 
+    def _settle_defaults(self) -> None:
+        """Fill in what the user did not say, by the action set and the environments."""
+        given = self._arguments
+        chosen = choose_defaults(given, self.actions, self.n_envs)
+        for name, value in chosen.arguments.items():
+            if given[name] is None:
+                given[name] = value
+                if name not in ("k", "critic", "learner", "candidates"):
+                    setattr(self, name, value)
+        self.policy_kwargs = {**chosen.policy_kwargs, **self.policy_kwargs}
+        given["policy_kwargs"] = dict(self.policy_kwargs)
+        if self.verbose >= 1:
+            print(chosen.why)
+
     def _setup_model(self) -> None:
         given = self._arguments
-        self.exploration = given["exploration"] or Exploration()
-        self.actions = match_actions(self.actions, self.action_space, self.env, self.exploration)
+        self.actions = match_actions(self.actions, self.action_space, self.env)
+        self._settle_defaults()
+        self.exploration = given["exploration"]
+        require_guidance(self.exploration, self.env)
         require_fixed_observations(given["critic"], self.env)
-        k = min(DEFAULT_K, self.actions.n) if given["k"] is None else given["k"]
         ours = {name: given[name] for name in ("rerank", "critic", "candidates")}
-        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": resolve_k(k, self.actions.n), **ours}
+        k = resolve_k(given["k"], self.actions.n)
+        self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, **ours}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
         self.learner = given["learner"](self.policy.networks, self.policy.behaviour, self.tau)
         self.diagnostics = Diagnostics()
-        if not self.policy.behaviour.source.needs_actor:
-            self._explore_without_noise()
-
-    def _explore_without_noise(self) -> None:
-        """Noise on the proto-action does not reach these candidates: only random actions explore."""
-        if self._arguments["exploration"] is None:
-            self.exploration = Exploration(epsilon=DEFAULT_EPSILON)
-            self.explorer = self.exploration(self.actions, self.seed)
-        elif not (self.exploration.epsilon or self.exploration.final_epsilon):
+        is_moved_by_noise = self.policy.behaviour.source.needs_actor and self.k < self.actions.n
+        if not (is_moved_by_noise or self.exploration.epsilon or self.exploration.final_epsilon):
             warnings.warn(
                 "epsilon is 0, and noise on the proto-action does not reach these candidates: nothing is explored",
                 stacklevel=4,

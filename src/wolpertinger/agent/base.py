@@ -22,6 +22,7 @@ from wolpertinger.agent.validation import (
     match_actions,
     require_discrete,
     require_fixed_observations,
+    require_guidance,
     require_same_actions,
 )
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
@@ -51,7 +52,8 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Train in another environment from now on: one with the same spaces and the same actions."""
         wrapped = self._wrap_env(env, self.verbose)
-        match_actions(self.actions, wrapped.action_space, wrapped, self.exploration)
+        match_actions(self.actions, wrapped.action_space, wrapped)
+        require_guidance(self.exploration, wrapped)
         if self._actions_from_env:
             require_same_actions(self.actions, wrapped)
         require_fixed_observations(self._arguments["critic"], wrapped)

@@ -23,7 +23,7 @@ def require_discrete(space: spaces.Space) -> None:
         raise ValueError(f"the environment's actions start at {space.start}: number them from 0")
 
 
-def match_actions(actions: ActionSet | None, space: Any, env: VecEnv | None, exploration: Exploration) -> ActionSet:
+def match_actions(actions: ActionSet | None, space: Any, env: VecEnv | None) -> ActionSet:
     """The action set for an environment: the given one or its own, in the form that its space asks for."""
     if actions is None:
         actions = offered_actions(env)
@@ -41,12 +41,16 @@ def match_actions(actions: ActionSet | None, space: Any, env: VecEnv | None, exp
             f"the environment takes {count_actions(space)} actions ({space}), "
             f"the action set has {actions.n} ({actions.space}): they must be the same"
         )
+    return actions
+
+
+def require_guidance(exploration: Exploration, env: VecEnv | None) -> None:
+    """Refuse guided exploration where the environment offers no subset of actions to draw from."""
     if exploration.guided and env is not None and not env.has_attr("guided_actions"):  # the warm-up is guided too
         raise ValueError(
             f"guided={exploration.guided} needs an environment with a method guided_actions() "
             "that returns the subset of actions for its current state; or set guided=0"
         )
-    return actions
 
 
 def offered_actions(env: VecEnv | None) -> Any:

@@ -16,4 +16,4 @@ def make_learner_settings(learner: Any) -> LearnerFactory:
     return read_settings("learner", learner, LEARNERS)
 
 
-__all__ = ["DDPG", "LEARNERS", "TD3", "Learner", "Networks", "Transitions", "make_learner_settings"]
+__all__ = ["DDPG", "LEARNERS", "TD3", "Learner", "LearnerFactory", "Networks", "Transitions", "make_learner_settings"]

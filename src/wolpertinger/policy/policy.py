@@ -52,8 +52,8 @@ class Policy:
         """A running top over blocks of candidates: one block, unless k is huge."""
         features = critic.features(states.obs)
         size = max(1, CANDIDATES_AT_ONCE // max(1, len(states)))
-        blocks = candidates.blocks(size)
-        return reduce(Best.merge, (self._best_of(block, features, critic, top) for block in blocks))
+        found = (self._best_of(block, features, critic, top) for block in candidates.blocks(size))
+        return reduce(lambda best, later: best.merge(later, top), found)
 
     def _best_of(self, block: Tensor, features: Tensor, critic: Critic, top: int) -> Best:
         with self.timer("lookup"):

@@ -120,7 +120,7 @@ def test_everyone_is_named_who_found_something():
     assert ranking_of(k=5)[0].sources().tolist() == [["test"]] * BATCH
 
 
-@pytest.mark.parametrize("at_once", [100_000])
+@pytest.mark.parametrize("at_once", [1, 3, 100_000])
 def test_acting_at_k_1_asks_no_critic_however_many_states_there_are(at_once, monkeypatch):
     agent = small_agent(TargetEnv(ActionTable(VECTORS)), k=1)
     scramble_all(agent)

@@ -37,7 +37,8 @@ class Policy:
         source = self.source
         if k == self.actions.n and self.actions.is_listable:  # nothing to look up
             source = EverythingSource(self.actions, critic)
-        if not source.is_shared and len(states) * k > CANDIDATES_AT_ONCE and len(states) > 1:
+        # In parts where all candidates do not fit; not at k = 1, where acting asks no critic.
+        if not source.is_shared and k > 1 and len(states) > 1 and len(states) * k > CANDIDATES_AT_ONCE:
             parts = (self._rank(source, part, k, critic, top) for part in states.split(max(1, CANDIDATES_AT_ONCE // k)))
             return Ranking.join([part.scored() for part in parts], states)
         return self._rank(source, states, k, critic, top)

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from tests.agent.envs import TargetEnv, all_actions, best_of, scramble_all, small_agent
+from tests.agent.envs import TargetEnv, all_actions, best_of, greedy, scramble_all, small_agent
 from tests.policy.two_towers import VECTORS, all_values, fresh, states, tower_agent
 from wolpertinger import (
     ActionProduct,
     ActionTable,
     BestByCritic,
+    Candidates,
+    CandidateSource,
     Everything,
     Nearest,
     States,
@@ -163,6 +165,28 @@ def test_of_one_candidate_each_the_critic_picks():
         best, q = best_of(agent.critic, state, agent.actions, ranking.candidates.actions[i].numpy())
         assert (ranking.actions[i, 0].item(), ranking.values[i, 0].item()) == (best, pytest.approx(q, rel=1e-4))
     np.testing.assert_array_equal(rank(agent, obs).actions, ranking.actions)  # also if nobody asks for values
+
+
+class OddOnes(CandidateSource):
+    """Every action with an odd number, however few candidates are asked for."""
+
+    needs_actor = False
+
+    def find(self, states, k):
+        return Candidates(torch.arange(1, self.actions.n, 2).expand(len(states), -1), "odd")
+
+
+@pytest.mark.parametrize("k", [1, 8, 300])
+def test_a_source_of_the_users_own_is_asked_whatever_k(k):
+    agent = small_agent(TargetEnv(ActionTable(VECTORS)), k=k, candidates=OddOnes, exploration=greedy(epsilon=0.1))
+    scramble_all(agent)
+    obs = states(40)
+    values = all_values(agent, obs)
+    values[:, ::2] = -torch.inf
+    np.testing.assert_array_equal(agent.predict(obs.numpy())[0], values.argmax(dim=1))
+    why = agent.explain(obs.numpy())
+    np.testing.assert_array_equal(why.actions, np.arange(1, 300, 2)[None].repeat(40, 0))
+    assert (why.sources == "odd").all()
 
 
 def test_a_union_has_at_least_two_sources():

@@ -74,6 +74,7 @@ class CriticSearch(CandidateSource):
     """The keys of all actions, by a snapshot of the critic, and the search in them."""
 
     needs_actor = False
+    finds_all = True
 
     def __init__(self, actions: ActionSet, critic: Critic, refresh_every: int | None) -> None:
         super().__init__(actions, critic)

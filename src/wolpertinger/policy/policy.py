@@ -35,7 +35,7 @@ class Policy:
         """The `top` best by `critic` of each state's k candidates (Algorithm 1 after its first line)."""
         k = min(self.k, self.actions.n)  # actions may have been removed since k was set
         source = self.source
-        if k == self.actions.n and self.actions.is_listable:  # nothing to look up
+        if source.finds_all and k == self.actions.n and self.actions.is_listable:  # nothing to look up
             source = EverythingSource(self.actions, critic)
         # In parts where all candidates do not fit; not at k = 1, where acting asks no critic.
         if not source.is_shared and k > 1 and len(states) > 1 and len(states) * k > CANDIDATES_AT_ONCE:

@@ -52,6 +52,8 @@ class CandidateSource(ABC):
     """Whether `find` needs proto-actions; if no source does, the actor is neither asked nor trained."""
     is_shared: ClassVar[bool] = False
     """Whether all states have the same candidates, so that k may be as large as A."""
+    finds_all: ClassVar[bool] = False
+    """Whether its k = |A| candidates are all of A, which then need not be looked up."""
 
     def __init__(self, actions: ActionSet, critic: Critic) -> None:
         self.actions, self.critic = actions, critic
@@ -96,6 +98,8 @@ class Nearest(Settings):
 
 class NearestSource(CandidateSource):
     """g_k: the k actions of A closest to each proto-action."""
+
+    finds_all = True
 
     def find(self, states: States, k: int) -> Candidates:
         assert states.proto is not None
@@ -144,6 +148,7 @@ class UnionSource(CandidateSource):
         super().__init__(actions, critic)
         self.sources = [source(actions, critic) for source in sources]
         self.needs_actor = any(source.needs_actor for source in self.sources)  # type: ignore[misc]
+        self.finds_all = any(source.finds_all for source in self.sources)  # type: ignore[misc]
 
     def find(self, states: States, k: int) -> Candidates:
         found = [source.find(states, k) for source in self.sources]

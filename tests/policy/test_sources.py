@@ -15,6 +15,7 @@ from wolpertinger import (
     Everything,
     Nearest,
     States,
+    TooManyActionsError,
     Union,
 )
 from wolpertinger.policy import make_source_settings
@@ -189,9 +190,21 @@ def test_a_source_of_the_users_own_is_asked_whatever_k(k):
     assert (why.sources == "odd").all()
 
 
+def test_a_union_with_all_of_a_is_refused():
+    with pytest.raises(ValueError, match=r'Union holds Everything.*give candidates="all"'):
+        small_agent(candidates=Union((Nearest(), Everything())))
+
+
 def test_a_union_has_at_least_two_sources():
     with pytest.raises(ValueError, match="give two or more"):
         Union((Nearest(),))
+
+
+@pytest.mark.parametrize("bits", [25, 60, 100])
+def test_all_of_a_set_that_nobody_can_go_through_is_refused(bits):
+    env = TargetEnv(ActionProduct([np.linspace(-1, 1, 2)] * bits), length=5)
+    with pytest.raises(TooManyActionsError, match="too large to go through"):
+        small_agent(env, candidates="all")
 
 
 SETTINGS = [

@@ -190,6 +190,14 @@ def test_a_source_of_the_users_own_is_asked_whatever_k(k):
     assert (why.sources == "odd").all()
 
 
+def test_three_sources_are_explained_in_full():
+    agent = fresh(tower_agent(k=250, candidates=Union((Nearest(), BestByCritic(), OddOnes))))
+    why = agent.explain(states().numpy())
+    assert why.actions.shape == (7, 250 + 250 + 150)  # more than twice as many as there are actions
+    np.testing.assert_array_equal(why.actions[:, 500:], np.arange(1, 300, 2)[None].repeat(7, 0))
+    assert set(why.sources[:, 500:].flat) == {"odd", "both"}
+
+
 def test_a_union_with_all_of_a_is_refused():
     with pytest.raises(ValueError, match=r'Union holds Everything.*give candidates="all"'):
         small_agent(candidates=Union((Nearest(), Everything())))

@@ -16,7 +16,9 @@ from wolpertinger import (
     Nearest,
     States,
     TooManyActionsError,
+    TwoTower,
     Union,
+    Wolpertinger,
 )
 from wolpertinger.policy import make_source_settings
 
@@ -228,6 +230,21 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_settings_become_json_and_back(settings):
     assert make_source_settings(settings.to_json()) == settings
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_an_agent_is_saved_with_its_source(settings, tmp_path):
+    agent = fresh(tower_agent(k=3, critic=TwoTower(width=4), candidates=settings))
+    obs = states()
+    agent.predict(obs.numpy())
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    assert loaded.policy_kwargs["candidates"] == settings
+    assert type(loaded.policy.behaviour.source) is type(agent.policy.behaviour.source)
+    np.testing.assert_array_equal(rank(loaded, obs).actions, rank(agent, obs).actions)
+    ours, theirs = (each.explain(obs.numpy()) for each in (agent, loaded))
+    np.testing.assert_array_equal(ours.actions, theirs.actions)
+    np.testing.assert_array_equal(ours.sources, theirs.sources)
 
 
 @pytest.mark.parametrize(("name", "settings"), SOURCES.items())

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
-from wolpertinger import ActionTable, Exploration, Wolpertinger
+from wolpertinger import MLP, ActionTable, Exploration, Wolpertinger
 
 SMALL = {
     "policy_kwargs": {"net_arch": [16, 16]},
@@ -166,14 +166,23 @@ def best_of(critic, state, actions, candidates):
     return best, best_q
 
 
-CRITICS = {  # `policy_kwargs` of every kind of critic
+CRITICS = {  # constructor arguments for every kind of MLP critic
     "plain": {},
-    "layer norm": {"layer_norm": True},
-    "interaction": {"interaction": True},
-    "twins": {"n_critics": 2},
-    "tanh": {"activation_fn": torch.nn.Tanh},
-    "one layer": {"net_arch": [48]},
-    "three layers": {"net_arch": [48, 40, 32]},
-    "state layers": {"state_arch": [24, 16], "layer_norm": True, "interaction": True},
-    "all": {"layer_norm": True, "interaction": True, "n_critics": 2},
+    "layer norm": {"policy_kwargs": {"layer_norm": True}},
+    "interaction": {"critic": MLP(interaction=True)},
+    "twins": {"policy_kwargs": {"n_critics": 2}},
+    "tanh": {"policy_kwargs": {"activation_fn": torch.nn.Tanh}},
+    "one layer": {"policy_kwargs": {"net_arch": [48]}},
+    "three layers": {"policy_kwargs": {"net_arch": [48, 40, 32]}},
+    "state layers": {
+        "critic": MLP(interaction=True),
+        "policy_kwargs": {"state_arch": [24, 16], "layer_norm": True},
+    },
+    "all": {"critic": MLP(interaction=True), "policy_kwargs": {"layer_norm": True, "n_critics": 2}},
 }
+
+
+def with_critic(name, **policy_kwargs):
+    """The constructor arguments for one of `CRITICS`, which go before the given `policy_kwargs`."""
+    arguments = CRITICS[name]
+    return {**arguments, "policy_kwargs": {**policy_kwargs, **arguments.get("policy_kwargs", {})}}

@@ -101,6 +101,18 @@ def test_vectors_of_few_numbers(screens, dim):
     assert (quick.values >= slow.values - 1e-4).float().mean() >= 0.95  # of actions in a line many are all but equal
 
 
+@needs_instructions
+@pytest.mark.parametrize("are_shared", [False, True])
+@torch.no_grad()
+def test_vectors_of_one_number_are_scored_one_and_all(are_shared):
+    """Many of them would have the same 8 bits."""
+    agent = agent_with(VECTORS[:, :1])
+    obs = torch.randn(STATES, 1, generator=torch.Generator().manual_seed(1))
+    vectors = torch.as_tensor(VECTORS[:512, :1]) if are_shared else candidates(agent, obs)
+    quick, slow = compare(agent, agent.critic.features(obs), vectors)
+    assert torch.equal(quick.indices, slow.indices)
+
+
 @torch.no_grad()
 def test_few_candidates_few_states_or_wide_vectors_are_scored_one_and_all(obs, monkeypatch, without_products):
     with pytest.warns(UserWarning, match="8-bit products"):

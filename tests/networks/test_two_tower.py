@@ -63,7 +63,7 @@ def test_a_step_moves_an_embedding_by_its_scale(where):
 
 @pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), True, "2"])
 def test_an_embedding_without_scale_is_refused(scale):
-    with pytest.raises(ValueError, match=r"embedding_scale=.*: give a finite number"):
+    with pytest.raises(ValueError, match=r"embedding_scale=.*: give a finite number above 0"):
         TwoTower(embedding_scale=scale)
 
 

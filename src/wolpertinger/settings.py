@@ -48,13 +48,15 @@ def read_settings(argument: str, value: Any, known: Mapping[str, type[Settings]]
     return value
 
 
-def check_number(name: str, value: Any, *, least: float = 0, whole: bool = False, optional: bool = False) -> None:
-    """Refuse what is not a finite number of at least `least` (or None, where that is an option)."""
+def check_number(
+    name: str, value: Any, *, least: float = 0, above: bool = False, whole: bool = False, optional: bool = False
+) -> None:
+    """Refuse what is not a finite number of at least `least`, or above it (or None, where that is an option)."""
     if value is None and optional:
         return
-    if not (is_number(value, whole=whole) and least <= value < float("inf")):
-        kind = "a whole number" if whole else "a finite number"
-        raise ValueError(f"{name}={value!r}: give {kind} of at least {least}{' or None' if optional else ''}")
+    if not (is_number(value, whole=whole) and least <= value < float("inf") and not (above and value == least)):
+        kind, bound = "a whole number" if whole else "a finite number", "above" if above else "of at least"
+        raise ValueError(f"{name}={value!r}: give {kind} {bound} {least}{' or None' if optional else ''}")
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:

@@ -1,5 +1,6 @@
 """Why the policy picked what it picked."""
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +34,7 @@ def explain(policy: WolpertingerPolicy, obs: PyTorchObs) -> list[np.ndarray]:
     predictor, critic = policy.predictor, policy.predicting_critic
     predictor.source.expire()
     states = predictor.propose(policy.actor, obs)
-    whole = predictor.rank(states, critic, top=2 * predictor.actions.n)  # every candidate, also what stands twice
+    whole = predictor.rank(states, critic, top=sys.maxsize)  # every candidate
     proto = policy.actor.scale.middle.expand(len(states), -1) if states.proto is None else states.proto
     order = whole.order_found()
     rows = torch.arange(len(order), device=order.device).unsqueeze(1)

@@ -35,9 +35,7 @@ class TwoTower(Settings):
     def __post_init__(self) -> None:
         check_number("width", self.width, least=1, whole=True)
         check_flag("linear", self.linear)
-        check_number("embedding_scale", self.embedding_scale)
-        if not self.embedding_scale > 0:
-            raise ValueError(f"embedding_scale={self.embedding_scale!r}: give a finite number above 0")
+        check_number("embedding_scale", self.embedding_scale, above=True)
         count_rows("state_embedding", self.state_embedding, 0)
         count_rows("action_embedding", self.action_embedding, 0)
 

@@ -75,6 +75,7 @@ class CriticSearch(CandidateSource):
     """The keys of all actions, by a snapshot of the critic, and the search in them."""
 
     needs_actor = False
+    finds_all = True
 
     def __init__(self, actions: ActionSet, critic: Critic, refresh_every: int | None) -> None:
         super().__init__(actions, critic)
@@ -209,12 +210,12 @@ class CriticSearch(CandidateSource):
 
     def state_dict(self) -> dict[str, Tensor]:
         snapshot = {f"snapshot.{name}": tensor for name, tensor in self.snapshot.state_dict().items()}
-        return {"staleness": torch.tensor(self.age), **snapshot}
+        return {"staleness": torch.tensor(self.age), "expired": torch.tensor(self._expired), **snapshot}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        snapshot = {name.removeprefix("snapshot."): tensor for name, tensor in state.items() if name != "staleness"}
-        self.snapshot.load_state_dict(snapshot)
-        self.age, self._keys, self._expired = int(state["staleness"]), None, False
+        own = {name: tensor for name, tensor in state.items() if name.startswith("snapshot.")}
+        self.snapshot.load_state_dict({name.removeprefix("snapshot."): tensor for name, tensor in own.items()})
+        self.age, self._expired, self._keys = int(state["staleness"]), bool(state["expired"]), None
 
     def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
         return {**vars(self), "_keys": None, "_recent": [], "_index": None}

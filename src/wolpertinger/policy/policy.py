@@ -35,9 +35,10 @@ class Policy:
         """The `top` best by `critic` of each state's k candidates (Algorithm 1 after its first line)."""
         k = min(self.k, self.actions.n)  # actions may have been removed since k was set
         source = self.source
-        if k == self.actions.n and self.actions.is_listable:  # nothing to look up
+        if source.finds_all and k == self.actions.n and self.actions.is_listable:  # nothing to look up
             source = EverythingSource(self.actions, critic)
-        if not source.is_shared and len(states) * k > CANDIDATES_AT_ONCE and len(states) > 1:
+        # In parts where all candidates do not fit; not at k = 1, where acting asks no critic.
+        if not source.is_shared and k > 1 and len(states) > 1 and len(states) * k > CANDIDATES_AT_ONCE:
             parts = (self._rank(source, part, k, critic, top) for part in states.split(max(1, CANDIDATES_AT_ONCE // k)))
             return Ranking.join([part.scored() for part in parts], states)
         return self._rank(source, states, k, critic, top)
@@ -52,8 +53,8 @@ class Policy:
         """A running top over blocks of candidates: one block, unless k is huge."""
         features = critic.features(states.obs)
         size = max(1, CANDIDATES_AT_ONCE // max(1, len(states)))
-        blocks = candidates.blocks(size)
-        return reduce(Best.merge, (self._best_of(block, features, critic, top) for block in blocks))
+        found = (self._best_of(block, features, critic, top) for block in candidates.blocks(size))
+        return reduce(lambda best, later: best.merge(later, top), found)
 
     def _best_of(self, block: Tensor, features: Tensor, critic: Critic, top: int) -> Best:
         with self.timer("lookup"):

@@ -39,10 +39,9 @@ class Best:
         rows = _rows(places)
         return cls(block[rows, places], vectors[rows, places], found, places, mean, block.shape[1])
 
-    def merge(self, later: "Best") -> "Best":
-        """The best of the candidates of both, as many as the larger one has."""
-        m, count = max(self.values.shape[1], later.values.shape[1]), self.count + later.count
-        ours, theirs = vars(self), {**vars(later), "places": later.places + self.count}
+    def merge(self, later: "Best", m: int) -> "Best":
+        """The m best of the candidates of both, or all of them if they are fewer."""
+        count, ours, theirs = self.count + later.count, vars(self), {**vars(later), "places": later.places + self.count}
         both = {name: torch.cat([ours[name], theirs[name]], dim=1) for name in ("actions", "vectors", "places")}
         values, chosen = _largest(torch.cat([self.values, later.values], dim=1), m)
         rows = _rows(chosen)

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, TooManyActionsError
+from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.networks import Critic
 from wolpertinger.policy.states import States
 from wolpertinger.settings import Settings
@@ -52,6 +53,8 @@ class CandidateSource(ABC):
     """Whether `find` needs proto-actions; if no source does, the actor is neither asked nor trained."""
     is_shared: ClassVar[bool] = False
     """Whether all states have the same candidates, so that k may be as large as A."""
+    finds_all: ClassVar[bool] = False
+    """Whether its k = |A| candidates are all of A, which then need not be looked up."""
 
     def __init__(self, actions: ActionSet, critic: Critic) -> None:
         self.actions, self.critic = actions, critic
@@ -97,6 +100,8 @@ class Nearest(Settings):
 class NearestSource(CandidateSource):
     """g_k: the k actions of A closest to each proto-action."""
 
+    finds_all = True
+
     def find(self, states: States, k: int) -> Candidates:
         assert states.proto is not None
         found = self.actions.nearest(states.proto.numpy(force=True), k)
@@ -111,6 +116,11 @@ class Everything(Settings):
     needs_actor: ClassVar[bool] = False
 
     def __call__(self, actions: ActionSet, critic: Critic) -> CandidateSource:
+        if not actions.is_listable or actions.n > MAX_CANDIDATES:
+            raise TooManyActionsError(
+                f"{actions!r} is too large to go through: {actions.n} actions, {MAX_CANDIDATES} at most; "
+                'candidates="nearest" does not go through it'
+            )
         return EverythingSource(actions, critic)
 
 
@@ -119,10 +129,6 @@ class EverythingSource(CandidateSource):
 
     needs_actor = False
     is_shared = True
-
-    def __init__(self, actions: ActionSet, critic: Critic) -> None:
-        super().__init__(actions, critic)
-        actions.blocks(1)  # or it says now that there are too many
 
     def find(self, states: States, k: int) -> Candidates:
         return _AllActions(torch.empty(len(states), 0, device=states.device), Everything.kind, members=self.actions)
@@ -143,7 +149,10 @@ class UnionSource(CandidateSource):
     def __init__(self, actions: ActionSet, critic: Critic, sources: tuple[SourceFactory, ...]) -> None:
         super().__init__(actions, critic)
         self.sources = [source(actions, critic) for source in sources]
+        if any(source.is_shared for source in self.sources):
+            raise ValueError('Union holds Everything, beside which nothing is left to find: give candidates="all"')
         self.needs_actor = any(source.needs_actor for source in self.sources)  # type: ignore[misc]
+        self.finds_all = any(source.finds_all for source in self.sources)  # type: ignore[misc]
 
     def find(self, states: States, k: int) -> Candidates:
         found = [source.find(states, k) for source in self.sources]

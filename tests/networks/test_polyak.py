@@ -7,9 +7,9 @@ import torch
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
-from wolpertinger import Wolpertinger
-
-from .envs import TargetEnv, scramble_all, small_agent
+from tests.agent.envs import TargetEnv, scramble_all, small_agent
+from wolpertinger import TwoTower, Wolpertinger
+from wolpertinger.networks import PolyakUpdate
 
 PAIRS = ("actor", "critic")
 
@@ -50,7 +50,7 @@ def test_parameters_follow_by_tau_and_statistics_are_copied(change, tmp_path):
     before = {name: copy.deepcopy(getattr(agent.policy, f"{name}_target")) for name in PAIRS}
     for name in PAIRS:
         getattr(agent.policy, name).features_extractor.norm.running_mean.fill_(7.0)
-    agent.follower.step(0.25)
+    agent.learner.polyak.step(0.25)
     for name in PAIRS:
         network, target = getattr(agent.policy, name), getattr(agent.policy, f"{name}_target")
         triples = zip(network.parameters(), before[name].parameters(), target.parameters(), strict=True)
@@ -59,3 +59,14 @@ def test_parameters_follow_by_tau_and_statistics_are_copied(change, tmp_path):
             torch.testing.assert_close(new, 0.25 * own + 0.75 * old)
         assert (target.features_extractor.norm.running_mean == 7).all()
         assert torch.equal(target.scale.radius, before[name].scale.radius)
+
+
+def test_rows_of_an_embedding_follow_and_its_hash_stays():
+    agent = small_agent(critic=TwoTower(state_embedding=30))
+    scramble_all(agent)
+    own, target = (critic.q_networks[0].state_tower.embedding for critic in (agent.critic, agent.critic_target))
+    target.factors = target.factors + 1
+    hashed, expected = target.factors.clone(), 0.25 * own.rows + 0.75 * target.rows
+    PolyakUpdate((agent.critic, agent.critic_target)).step(0.25)
+    torch.testing.assert_close(target.rows, expected)
+    assert torch.equal(target.factors, hashed)

@@ -16,7 +16,7 @@ from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
-TRANSITIONS_PER_UPDATE = 16  # of a critic that searches: more updates fit it to the noise of the last transitions
+TRANSITIONS_PER_UPDATE = 8  # of a critic that searches: more updates fit it to the noise of the last transitions
 NEIGHBOURS = 64  # candidates around a proto-action
 
 
@@ -52,7 +52,7 @@ def _with_search(actions: ActionSet, n_envs: int) -> Defaults:
             "k": 1,
             "critic": TwoTower(width=32, linear=True),
             "candidates": BestByCritic(),
-            "learner": DDPG(),
+            "learner": DDPG(target_samples=256),
             "exploration": Exploration(noise=None, epsilon=0.2, final_epsilon=0.05),
             "learning_rate": 1e-3,
             "tau": 0.005,

@@ -143,6 +143,27 @@ class _AllActions(Candidates):
         return (torch.from_numpy(block).to(self.actions.device) for block in self.members.blocks(size))
 
 
+class GivenSource(CandidateSource):
+    """The same candidates for all states, given anew for each call of `rank`."""
+
+    needs_actor = False
+    is_shared = True
+    given: Tensor
+
+    def find(self, states: States, k: int) -> Candidates:
+        return _SharedActions(torch.empty(len(states), 0, device=states.device), "given", shared=self.given)
+
+
+@dataclass(frozen=True)
+class _SharedActions(Candidates):
+    shared: Tensor | None = None
+    is_ordered: ClassVar[bool] = False
+
+    def blocks(self, size: int) -> Iterator[Tensor]:
+        assert self.shared is not None
+        return iter(torch.split(self.shared, size))
+
+
 class UnionSource(CandidateSource):
     """The candidates of several sources, k of each, side by side."""
 

@@ -8,8 +8,20 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from wolpertinger import MLP, ActionTable, Exploration, Wolpertinger
 
+# The paper's parts, whatever the class chooses by itself.
+PLAIN = {
+    "critic": "mlp",
+    "candidates": "nearest",
+    "learner": "ddpg",
+    "learning_rate": 1e-3,
+    "tau": 0.005,
+    "train_freq": 1,
+    "gradient_steps": 1,
+}
+PLAIN_NETWORKS = {"net_arch": [16, 16], "layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
 SMALL = {
-    "policy_kwargs": {"net_arch": [16, 16]},
+    **PLAIN,
+    "policy_kwargs": PLAIN_NETWORKS,
     "buffer_size": 1_000,
     "learning_starts": 20,
     "batch_size": 16,
@@ -123,7 +135,14 @@ class NormalisedExtractor(FlattenExtractor):
 
 def small_agent(env=None, policy="MlpPolicy", **kwargs):
     env = TargetEnv(length=5) if env is None else env
-    return Wolpertinger(policy, env, **{"k": 8, **SMALL, **kwargs})
+    settings = {"k": 8, **SMALL, "exploration": plain_exploration(kwargs), **kwargs}
+    settings["policy_kwargs"] = {**PLAIN_NETWORKS, **settings["policy_kwargs"]}
+    return Wolpertinger(policy, env, **settings)
+
+
+def plain_exploration(settings):
+    """Noise on the proto-action, and random actions where noise moves no candidates."""
+    return Exploration(epsilon=0.1 if settings.get("candidates") == "critic" else 0.0)
 
 
 def greedy(**kwargs):

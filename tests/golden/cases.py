@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.agent.envs import TargetEnv
+from tests.agent.envs import PLAIN, PLAIN_NETWORKS, TargetEnv
 from wolpertinger import DDPG, MLP, ActionProduct, ActionTable, BestByCritic, Exploration, TwoTower, Wolpertinger
 from wolpertinger.runs.build import make_agent, make_env
 from wolpertinger.runs.config import make_config
@@ -20,8 +20,11 @@ VECTORS = np.random.default_rng(5).uniform([-2, 0, 10], [2, 1, 30], size=(120, 3
 MANY = np.random.default_rng(6).normal(size=(2_000, 4)).astype(np.float32)
 WIDE = np.random.default_rng(7).normal(size=(2_000, 8)).astype(np.float32)
 LEVELS = [np.linspace(-2, 2, 6), np.linspace(0, 1, 5), np.linspace(10, 30, 4)]
+NETWORKS = {**PLAIN_NETWORKS, "net_arch": [32, 32]}
 SMALL = {
-    "policy_kwargs": {"net_arch": [32, 32]},
+    **PLAIN,
+    "policy_kwargs": NETWORKS,
+    "exploration": Exploration(),
     "buffer_size": 2_000,
     "learning_starts": LEARNING_STARTS,
     "batch_size": 16,
@@ -75,7 +78,8 @@ SETS = {
 def agent_over(name):
     """An agent over one of `SETS`."""
     actions, settings = SETS[name]()
-    return Wolpertinger("MlpPolicy", TargetEnv(actions, length=5), **{**SMALL, **settings})
+    settings = {**SMALL, **settings, "policy_kwargs": {**NETWORKS, **settings.get("policy_kwargs", {})}}
+    return Wolpertinger("MlpPolicy", TargetEnv(actions, length=5), **settings)
 
 
 def trace(agent):

@@ -19,7 +19,7 @@ from wolpertinger.settings import Settings, read_settings
 KNOWN = {**CRITICS, **SOURCES, **LEARNERS, Exploration.kind: Exploration}
 EXAMPLES = [  # of every class, each field other than by default
     MLP(interaction=True),
-    TwoTower(width=7, state_embedding=50, action_embedding=1.5, embedding_scale=0.5),
+    TwoTower(width=7, state_embedding=50, action_embedding=1.5, embedding_scale=0.5, linear=True),
     Nearest(),
     Everything(),
     BestByCritic(refresh_every=3),
@@ -151,6 +151,7 @@ BAD = {
     (TwoTower, "state_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "action_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "embedding_scale"): ("give a finite number", [0, 0.0, -1.0, NAN, INFINITE, "2", None, True]),
+    (TwoTower, "linear"): ("give True or False", [0, 1, "yes", None]),
     (BestByCritic, "refresh_every"): (f"{WHOLE} or None", [0, -1, 1.5, True, "7"]),
     (Union, "sources"): (
         r"give two or more, such as \(Nearest\(\), BestByCritic\(\)\)",

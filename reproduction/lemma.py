@@ -224,10 +224,11 @@ def candidate_values(agent: Wolpertinger, observations: npt.ArrayLike, k: int) -
     agent.policy.set_training_mode(False)
     obs, _ = agent.policy.obs_to_tensor(np.asarray(observations))
     actions, critic = _exact(agent.actions), agent.critic
-    states = States(obs, agent.actor(obs))
+    proto = agent.actor(obs)
+    states = States(obs, proto)
     ranking = Policy(actions, NearestSource(actions, critic), k, score_exactly).rank(states, critic, top=k)
-    values = ranking.values.gather(1, ranking.order_found())
-    of_proto = critic(obs, states.proto).amin(dim=0)
+    values = ranking.values.gather(1, ranking.order_found(proto))
+    of_proto = critic(obs, proto).amin(dim=0)
     return values.double().cpu().numpy(), of_proto.double().cpu().numpy()
 
 

@@ -9,7 +9,8 @@ import wolpertinger
 
 SOURCE = Path(wolpertinger.__file__).parent
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
-MAX_FILE, MAX_FUNCTION, MAX_PACKAGE = 300, 40, 10_000  # lines
+MAX_FILE, MAX_FUNCTION = 300, 40  # lines
+MAX_PACKAGE = 10_000  # lines that are not blank
 SETS = {"ActionTable", "ActionProduct"}
 every_file = pytest.mark.parametrize("path", FILES, ids=str)
 
@@ -69,7 +70,8 @@ def test_nobody_asks_which_action_set_it_is(path):
 
 
 def test_the_package_is_small():
-    assert sum(map(lines_of, FILES)) < MAX_PACKAGE
+    lines = (line for path in FILES for line in (SOURCE / path).read_text().splitlines())
+    assert sum(bool(line.strip()) for line in lines) < MAX_PACKAGE
 
 
 def test_the_rules_are_noticed():

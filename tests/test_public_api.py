@@ -13,6 +13,7 @@ def test_the_public_names_are_these():
     assert wolpertinger.__all__ == [
         "DDPG",
         "MLP",
+        "TD3",
         "ActionProduct",
         "ActionSet",
         "ActionTable",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wolpertinger
-from wolpertinger import DDPG, MLP, BestByCritic, Everything, Exploration, Nearest, TwoTower, Union
+from wolpertinger import DDPG, MLP, TD3, BestByCritic, Everything, Exploration, Nearest, TwoTower, Union
 from wolpertinger.agent.encoding import decode_value, encode_value
 from wolpertinger.learners import LEARNERS, make_learner_settings
 from wolpertinger.networks import CRITICS, make_critic_settings
@@ -19,12 +19,21 @@ from wolpertinger.settings import Settings, read_settings
 KNOWN = {**CRITICS, **SOURCES, **LEARNERS, Exploration.kind: Exploration}
 EXAMPLES = [  # of every class, each field other than by default
     MLP(interaction=True),
-    TwoTower(width=7, state_embedding=50, action_embedding=1.5, embedding_scale=0.5),
+    TwoTower(width=7, state_embedding=50, action_embedding=1.5, embedding_scale=0.5, linear=True),
     Nearest(),
     Everything(),
     BestByCritic(refresh_every=3),
     Union((BestByCritic(refresh_every=2), Nearest(), BestByCritic())),
     DDPG(critic_loss="huber", anchor=0.5, gradient_at="action", max_grad_norm=2.0),
+    TD3(
+        critic_loss="huber",
+        anchor=0.5,
+        gradient_at="action",
+        max_grad_norm=2.0,
+        policy_delay=3,
+        target_noise=0.1,
+        target_noise_clip=0.25,
+    ),
     Exploration(
         noise="ornstein-uhlenbeck",
         sigma=0.4,
@@ -41,7 +50,7 @@ EXAMPLES = [  # of every class, each field other than by default
 
 def test_there_is_an_example_of_every_class_and_every_field():
     source = (path.read_text() for path in Path(wolpertinger.__file__).parent.rglob("*.py"))
-    written = {name for text in source for name in re.findall(r"^class (\w+)\(Settings\)", text, re.MULTILINE)}
+    written = {name for text in source for name in re.findall(r"^class (\w+)\((?:Settings|DDPG)\)", text, re.MULTILINE)}
     assert {type(example) for example in EXAMPLES} == set(KNOWN.values())
     assert {type(example).__name__ for example in EXAMPLES} == written
     assert all(isinstance(example, Settings) for example in EXAMPLES)
@@ -142,6 +151,7 @@ BAD = {
     (TwoTower, "state_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "action_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "embedding_scale"): ("give a finite number", [0, 0.0, -1.0, NAN, INFINITE, "2", None, True]),
+    (TwoTower, "linear"): ("give True or False", [0, 1, "yes", None]),
     (BestByCritic, "refresh_every"): (f"{WHOLE} or None", [0, -1, 1.5, True, "7"]),
     (Union, "sources"): (
         r"give two or more, such as \(Nearest\(\), BestByCritic\(\)\)",
@@ -151,6 +161,9 @@ BAD = {
     (DDPG, "anchor"): (NUMBER, [-1, -0.1, NAN, INFINITE, "1", None, True]),
     (DDPG, "gradient_at"): ("give one of 'proto', 'action'", ["middle", None, 1]),
     (DDPG, "max_grad_norm"): (f"{NUMBER} or None", [-1, NAN, INFINITE, "1", True]),
+    (TD3, "policy_delay"): (WHOLE, [0, -1, 1.5, True, "2", None]),
+    (TD3, "target_noise"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
+    (TD3, "target_noise_clip"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (Exploration, "noise"): ("give 'gaussian', 'ornstein-uhlenbeck' or None", ["pink", 0.1, True]),
     (Exploration, "sigma"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (Exploration, "final_sigma"): (f"{NUMBER} or None", [-1.0, NAN, INFINITE, "1", True]),
@@ -161,6 +174,7 @@ BAD = {
     (Exploration, "decay"): (SHARE, [0, -0.1, 1.5, NAN, INFINITE, "1", None, True]),
     (Exploration, "ladder"): (FLAG, [None, 1, "maybe"]),
 }
+BAD |= {(TD3, name): bad for (cls, name), bad in BAD.items() if cls is DDPG}
 
 
 def test_every_field_has_its_bad_values():

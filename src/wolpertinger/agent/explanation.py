@@ -36,14 +36,14 @@ def explain(policy: WolpertingerPolicy, obs: PyTorchObs) -> list[np.ndarray]:
     states = predictor.propose(policy.actor, obs)
     whole = predictor.rank(states, critic, top=sys.maxsize)  # every candidate
     proto = policy.actor.scale.middle.expand(len(states), -1) if states.proto is None else states.proto
-    order = whole.order_found()
+    order = whole.order_found(proto)
     rows = torch.arange(len(order), device=order.device).unsqueeze(1)
-    actions, vectors, values = (part[rows, order] for part in (whole.actions, whole.vectors, whole.values))
-    distances = (vectors - proto.unsqueeze(1)).norm(dim=-1)
+    parts = (whole.actions, whole.distances(proto), whole.values)
+    actions, distances, values = (part[rows, order] for part in parts)
     sources = np.take_along_axis(whole.sources(), order.cpu().numpy(), axis=1)
     chosen = predictor.rank(states, critic).actions[:, 0]  # by screening it may be another one
-    parts = (proto, actions, distances, values, chosen)
-    return [*(part.cpu().numpy() for part in parts), _mark_repeated(actions.cpu().numpy(), sources)]
+    shown = (proto, actions, distances, values, chosen)
+    return [*(part.cpu().numpy() for part in shown), _mark_repeated(actions.cpu().numpy(), sources)]
 
 
 def _mark_repeated(actions: np.ndarray, sources: np.ndarray) -> np.ndarray:

@@ -116,16 +116,13 @@ class Ranking:
         """Whether the best action is the nearest one (batch,); None where candidates come in another order."""
         return self.places[:, 0] == 0 if self.candidates.nearest_first else None
 
-    @property
-    def distances(self) -> Tensor:
-        """From the proto-action to each action (batch, top)."""
-        assert self.states.proto is not None
-        return (self.vectors - self.states.proto.unsqueeze(1)).norm(dim=-1)
+    def distances(self, proto: Tensor) -> Tensor:
+        """From points (batch, dim) to each action (batch, top)."""
+        return (self.vectors - proto.unsqueeze(1)).norm(dim=-1)
 
-    def order_found(self) -> Tensor:
+    def order_found(self, proto: Tensor) -> Tensor:
         """The columns (batch, top) in the order that the candidates were found in; by distance, if in no order."""
-        is_ordered = self.candidates.is_ordered or self.states.proto is None
-        return (self.places if is_ordered else self.distances).argsort(dim=1, stable=True)
+        return (self.places if self.candidates.is_ordered else self.distances(proto)).argsort(dim=1, stable=True)
 
     def sources(self) -> np.ndarray:
         """Who found each action, text (batch, top)."""

@@ -40,7 +40,7 @@ def test_every_run_has_settings_that_make_sense_and_a_file_of_its_own():
     assert len({result_path(name) for name in configs}) == len(configs)
     assert len({repr(config) for config in configs.values()}) == len(configs)
     for name, config in configs.items():
-        assert (config.agent.get("candidates", "nearest") == "nearest") == (PAPER in name)
+        assert (config.agent["candidates"]["kind"] == "nearest") == (PAPER in name)
         assert config.steps == search.ENDLESS
 
 

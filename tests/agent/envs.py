@@ -135,14 +135,9 @@ class NormalisedExtractor(FlattenExtractor):
 
 def small_agent(env=None, policy="MlpPolicy", **kwargs):
     env = TargetEnv(length=5) if env is None else env
-    settings = {"k": 8, **SMALL, "exploration": plain_exploration(kwargs), **kwargs}
+    settings = {"k": 8, **SMALL, "exploration": Exploration(epsilon=0.1), **kwargs}
     settings["policy_kwargs"] = {**PLAIN_NETWORKS, **settings["policy_kwargs"]}
     return Wolpertinger(policy, env, **settings)
-
-
-def plain_exploration(settings):
-    """Noise on the proto-action, and random actions where noise moves no candidates."""
-    return Exploration(epsilon=0.1 if settings.get("candidates") == "critic" else 0.0)
 
 
 def greedy(**kwargs):

@@ -37,7 +37,7 @@ from wolpertinger.agent.checkpoint import KIND
 from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.index import ExactIndex, tune, tuning_run
 
-from .envs import DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent
+from .envs import PLAIN_NETWORKS, DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent
 
 OBS = np.random.default_rng(0).uniform(-1, 1, (32, 2)).astype(np.float32)
 
@@ -175,7 +175,8 @@ def test_settings_are_saved_as_they_were_given_and_as_they_were_set_since(tmp_pa
     assert settings["critic"] == {"kind": "mlp", "interaction": False}
     assert settings["candidates"] == {"kind": "nearest"}
     assert settings["learner"] == DDPG().to_json()
-    assert (settings["exploration"], settings["train_freq"]) == (None, [2, "step"])
+    assert settings["exploration"] == Exploration(epsilon=0.1).to_json()
+    assert settings["train_freq"] == [2, "step"]
     loaded = Wolpertinger.load(tmp_path / "agent.zip")
     assert (loaded.gamma, loaded.batch_size, loaded.train_freq) == (0.5, 7, agent.train_freq)
 
@@ -529,7 +530,7 @@ class OwnBuffer(ReplayBuffer):
 
 
 def test_classes_of_the_users_own_are_asked_for(tmp_path):
-    policy_kwargs = {"features_extractor_class": OwnExtractor, "net_arch": [8]}
+    policy_kwargs = {**PLAIN_NETWORKS, "features_extractor_class": OwnExtractor, "net_arch": [8]}
     agent = small_agent(policy=OwnPolicy, policy_kwargs=policy_kwargs, replay_buffer_class=OwnBuffer)
     agent.save(tmp_path / "agent.zip")
     own = {"policy_kwargs": policy_kwargs, "replay_buffer_class": OwnBuffer}

@@ -8,7 +8,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.logger import configure
 
-from wolpertinger import ActionTable
+from wolpertinger import ActionTable, Exploration
 from wolpertinger.agent import diagnostics
 from wolpertinger.index import ExactIndex, tune, tuned, tuning_run
 
@@ -52,7 +52,7 @@ def test_one_candidate_is_never_reranked(tmp_path):
 @pytest.mark.parametrize(("k", "expected"), [(1, "VnnnV n Vn"), (2, "VVVVV V VV")])
 def test_one_of_some_steps_with_one_candidate_is_valued_and_the_first_after_a_row_without(k, expected, monkeypatch):
     monkeypatch.setattr(diagnostics, "VALUED_EVERY", 4)
-    agent = small_agent(TargetEnv(length=None), k=k, learning_starts=0, gradient_steps=0)
+    agent = small_agent(TargetEnv(length=None), k=k, learning_starts=0, gradient_steps=0, exploration=Exploration())
     add, valued, features = agent.diagnostics.add_acting, [], agent.critic.features
 
     def watch(ranking, unit):

@@ -118,7 +118,13 @@ class NotingPolicy(WolpertingerPolicy):
 
 def test_acting_targets_predictions_and_explanations_are_calls_of_rank():
     """So a policy that ranks otherwise overrides one method."""
-    agent = small_agent(TargetEnv(ActionTable(VECTORS), length=5), policy=NotingPolicy, k=9, learning_starts=20)
+    agent = small_agent(
+        TargetEnv(ActionTable(VECTORS), length=5),
+        policy=NotingPolicy,
+        k=9,
+        learning_starts=20,
+        exploration=Exploration(),
+    )
     agent.learn(30)
     asked_by = agent.policy.behaviour.asked_by
     assert [asked_by.count(critic) for critic in (agent.critic, agent.critic_target)] == [10, agent._n_updates]

@@ -9,12 +9,18 @@ import numpy.typing as npt
 import torch
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import (
+    GymEnv,
+    MaybeCallback,
+    Schedule,
+    TrainFreq,
+    TrainFrequencyUnit,
+)
 from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, resolve_k
 from wolpertinger.agent.base import ActionSetAlgorithm
-from wolpertinger.agent.defaults import choose_defaults
+from wolpertinger.agent.defaults import choose_defaults, update_ratio
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.explanation import Explanation, explain
 from wolpertinger.agent.exploration import Exploration
@@ -125,7 +131,7 @@ class Wolpertinger(ActionSetAlgorithm):
     def _settle_defaults(self) -> None:
         """Fill in what the user did not say, by the action set and the environments."""
         given = self._arguments
-        chosen = choose_defaults(given, self.actions, self.n_envs)
+        self.defaults = chosen = choose_defaults(given, self.actions)
         for name, value in chosen.arguments.items():
             if given[name] is None:
                 given[name] = value
@@ -133,8 +139,20 @@ class Wolpertinger(ActionSetAlgorithm):
                     setattr(self, name, value)
         self.policy_kwargs = {**chosen.policy_kwargs, **self.policy_kwargs}
         given["policy_kwargs"] = dict(self.policy_kwargs)
+        if self.train_freq is None:  # `learn` knows how long it goes on
+            self.train_freq = 1
+        if self.gradient_steps is None:
+            self.gradient_steps = 1
+
+    def _settle_update_ratio(self, transitions: int) -> None:
+        """Updates per transition for a run of this length, unless the user has said how many; verbose, say so."""
+        if self._arguments["train_freq"] is None and self._arguments["gradient_steps"] is None:
+            steps, self.gradient_steps = update_ratio(self.defaults.updates, transitions, self.n_envs)
+            self.train_freq = TrainFreq(steps, TrainFrequencyUnit.STEP)
         if self.verbose >= 1:
-            print(chosen.why)
+            every = f"{self.train_freq.frequency} {self.train_freq.unit.value}(s)"  # type: ignore[union-attr]
+            print(f"{self.defaults.why}; {self.n_envs} environment(s): {self.gradient_steps} update(s) of "
+                  f"{self.batch_size} per {every}")
 
     def _setup_model(self) -> None:
         given = self._arguments
@@ -257,6 +275,7 @@ class Wolpertinger(ActionSetAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
+        self._settle_update_ratio(total_timesteps + (0 if reset_num_timesteps else self.num_timesteps))
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))
         return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)

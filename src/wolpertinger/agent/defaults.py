@@ -16,7 +16,11 @@ from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
-TRANSITIONS_PER_UPDATE = 8  # of a critic that searches: more updates fit it to the noise of the last transitions
+# Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more a critic that
+# searches fits the noise of its few transitions, and an actor's run takes longer than it gains.
+SEARCH_UPDATES, ACTOR_UPDATES = 4_000, 200_000
+PAPER_UPDATES = 10**18  # one after every transition
+MOST_TRANSITIONS = 16  # per update, however long the run
 NEIGHBOURS = 64  # candidates around a proto-action
 
 
@@ -25,11 +29,13 @@ class Defaults:
     """Arguments of `Wolpertinger`, and one line that says why."""
 
     arguments: dict[str, Any]
+    updates: int
+    """That a run is worth: `update_ratio` turns it into train_freq and gradient_steps."""
     policy_kwargs: dict[str, Any] = field(default_factory=dict)
     why: str = ""
 
 
-def choose_defaults(given: dict[str, Any], actions: ActionSet, n_envs: int) -> Defaults:
+def choose_defaults(given: dict[str, Any], actions: ActionSet) -> Defaults:
     """The defaults for an action set, beside the arguments that were given: by the critic's search or by an actor."""
     check_choice("preset", given["preset"], PRESETS)
     if given["preset"] == "paper":
@@ -40,13 +46,18 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet, n_envs: int) -> D
     elif given["critic"] is not None:
         is_searched = is_searched and isinstance(given["critic"], TwoTower)
     if is_searched:
-        return _with_search(actions, n_envs)
-    return _with_actor(actions) if actions.is_ordinal else _with_neighbours(actions, n_envs)
+        return _with_search(actions)
+    return _with_actor(actions) if actions.is_ordinal else _with_neighbours(actions)
 
 
-def _with_search(actions: ActionSet, n_envs: int) -> Defaults:
+def update_ratio(updates: int, transitions: int, n_envs: int) -> tuple[int, int]:
+    """Steps of all environments between two trainings, and updates in each, for a run of so many transitions."""
+    per_update = min(MOST_TRANSITIONS, max(1, round(transitions / updates)))
+    return max(1, per_update // n_envs), max(1, n_envs // per_update)
+
+
+def _with_search(actions: ActionSet) -> Defaults:
     """Two towers find the best of all actions: no actor that has to be right first."""
-    steps, updates = _update_ratio(n_envs)
     return Defaults(
         arguments={
             "k": 1,
@@ -57,18 +68,15 @@ def _with_search(actions: ActionSet, n_envs: int) -> Defaults:
             "learning_rate": 1e-3,
             "tau": 0.005,
             "batch_size": 256,
-            "train_freq": steps,
-            "gradient_steps": updates,
         },
+        updates=SEARCH_UPDATES,
         policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},
-        why=f"{_describe(actions)}: two towers search all of them; "
-        f"{_count(n_envs, 'environment')}: {_count(updates, 'update')} of 256 per {steps * n_envs} transitions",
+        why=f"{_describe(actions)}: two towers search all of them",
     )
 
 
-def _with_neighbours(actions: ActionSet, n_envs: int) -> Defaults:
+def _with_neighbours(actions: ActionSet) -> Defaults:
     """The paper's form: the critic picks among the actions nearest to the proto-action."""
-    steps, updates = _update_ratio(n_envs)
     k = min(NEIGHBOURS, actions.n)
     return Defaults(
         arguments={
@@ -80,12 +88,10 @@ def _with_neighbours(actions: ActionSet, n_envs: int) -> Defaults:
             "learning_rate": 1e-3,
             "tau": 0.005,
             "batch_size": 256,
-            "train_freq": steps,
-            "gradient_steps": updates,
         },
+        updates=SEARCH_UPDATES,
         policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "predict_by": "target"},
-        why=f"{_describe(actions)}: the critic picks among the {k} nearest to the actor's proposal; "
-        f"{_count(n_envs, 'environment')}: {_count(updates, 'update')} of 256 per {steps * n_envs} transitions",
+        why=f"{_describe(actions)}: the critic picks among the {k} nearest to the actor's proposal",
     )
 
 
@@ -101,12 +107,10 @@ def _with_actor(actions: ActionSet) -> Defaults:
             "learning_rate": 1e-3,
             "tau": 0.005,
             "batch_size": 256,
-            "train_freq": 1,
-            "gradient_steps": 1,
         },
+        updates=ACTOR_UPDATES,
         policy_kwargs={"net_arch": [256, 256], "n_critics": 2},
-        why=f"{_describe(actions)}: an actor proposes and the nearest action is taken (TD3); "
-        "one update of 256 per step of all environments",
+        why=f"{_describe(actions)}: an actor proposes and the nearest action is taken (TD3)",
     )
 
 
@@ -123,17 +127,11 @@ def _paper(actions: ActionSet) -> Defaults:
             "actor_learning_rate": 1e-4,
             "tau": 1e-3,
             "batch_size": 64,
-            "train_freq": 1,
-            "gradient_steps": 1,
         },
+        updates=PAPER_UPDATES,
         policy_kwargs={"net_arch": [400, 300]},
         why=f"{_describe(actions)}: the paper's DDPG, {min(NEIGHBOURS, actions.n)} nearest candidates",
     )
-
-
-def _update_ratio(n_envs: int) -> tuple[int, int]:
-    """Steps of all environments between two trainings, and updates in each."""
-    return max(1, TRANSITIONS_PER_UPDATE // n_envs), max(1, n_envs // TRANSITIONS_PER_UPDATE)
 
 
 def _describe(actions: ActionSet) -> str:

@@ -6,7 +6,7 @@ import torch
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
-from wolpertinger import MLP, ActionTable
+from wolpertinger import MLP, ActionTable, Exploration
 from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.policy import Policy
 

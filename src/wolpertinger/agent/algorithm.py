@@ -148,7 +148,7 @@ class Wolpertinger(ActionSetAlgorithm):
         """Updates per transition for a run of this length, unless the user has said how many; verbose, say so."""
         if self._arguments["train_freq"] is None and self._arguments["gradient_steps"] is None:
             steps, self.gradient_steps = update_ratio(self.defaults.updates, transitions, self.n_envs)
-            self.train_freq = TrainFreq(steps, TrainFrequencyUnit.STEP)
+            self.train_freq = TrainFreq(steps, TrainFrequencyUnit.STEP)  # type: ignore[assignment]
         if self.verbose >= 1:
             every = f"{self.train_freq.frequency} {self.train_freq.unit.value}(s)"  # type: ignore[union-attr]
             print(f"{self.defaults.why}; {self.n_envs} environment(s): {self.gradient_steps} update(s) of "

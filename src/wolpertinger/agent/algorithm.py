@@ -82,7 +82,7 @@ class Wolpertinger(ActionSetAlgorithm):
         # Algorithm 2: exploration and learning.
         exploration: Exploration | None = None, learner: str | LearnerFactory | None = None,
         learning_rate: float | Schedule | None = None, final_learning_rate: float | None = None,
-        actor_learning_rate: float | None = None, gamma: float = 0.99, tau: float | None = None, n_steps: int = 1,
+        actor_learning_rate: float | None = None, gamma: float | None = None, tau: float | None = None, n_steps: int = 1,
         batch_size: int | None = None, learning_starts: int = 1_000, train_freq: int | tuple[int, str] | None = None,
         gradient_steps: int | None = None, preset: str = "auto",
         # Stable-Baselines3's.

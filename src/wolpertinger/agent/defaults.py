@@ -18,9 +18,11 @@ PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
 # Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more a critic that
 # searches fits the noise of its few transitions, and an actor's run takes longer than it gains.
-SEARCH_UPDATES, ACTOR_UPDATES = 4_000, 200_000
+SEARCH_UPDATES, ACTOR_UPDATES = 2_500, 200_000
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
+EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
+SHORT_GAMMA = 0.95  # of sets of items: targets of a noisy critic, discounted less, would swamp what one item earns
 NEIGHBOURS = 64  # candidates around a proto-action
 
 
@@ -44,7 +46,7 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet) -> Defaults:
     if given["candidates"] is not None:
         is_searched = not getattr(given["candidates"], "needs_actor", True)
     elif given["critic"] is not None:
-        is_searched = is_searched and isinstance(given["critic"], TwoTower)
+        is_searched = is_searched and given["critic"].has_keys
     if is_searched:
         return _with_search(actions)
     return _with_actor(actions) if actions.is_ordinal else _with_neighbours(actions)
@@ -63,14 +65,15 @@ def _with_search(actions: ActionSet) -> Defaults:
             "k": 1,
             "critic": TwoTower(width=32, linear=True),
             "candidates": BestByCritic(),
-            "learner": DDPG(target_samples=256),
-            "exploration": Exploration(noise=None, epsilon=0.2, final_epsilon=0.05),
+            "learner": DDPG(target_samples=256 if actions.n > EXACT_TARGETS else 0),
+            "exploration": Exploration(noise=None, epsilon=0.2),
             "learning_rate": 1e-3,
+            "gamma": SHORT_GAMMA,
             "tau": 0.005,
-            "batch_size": 256,
+            "batch_size": 512,
         },
         updates=SEARCH_UPDATES,
-        policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},
+        policy_kwargs={"net_arch": [128, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},
         why=f"{_describe(actions)}: two towers search all of them",
     )
 
@@ -86,6 +89,7 @@ def _with_neighbours(actions: ActionSet) -> Defaults:
             "learner": DDPG(anchor=0.1),
             "exploration": Exploration(sigma=0.1, epsilon=0.2, final_epsilon=0.05),
             "learning_rate": 1e-3,
+            "gamma": SHORT_GAMMA,
             "tau": 0.005,
             "batch_size": 256,
         },
@@ -105,6 +109,7 @@ def _with_actor(actions: ActionSet) -> Defaults:
             "learner": TD3(),
             "exploration": Exploration(sigma=0.1),
             "learning_rate": 1e-3,
+            "gamma": 0.99,
             "tau": 0.005,
             "batch_size": 256,
         },
@@ -124,6 +129,7 @@ def _paper(actions: ActionSet) -> Defaults:
             "learner": DDPG(),
             "exploration": Exploration(noise="ornstein-uhlenbeck", theta=0.15, sigma=0.2),
             "learning_rate": 1e-3,
+            "gamma": 0.99,
             "actor_learning_rate": 1e-4,
             "tau": 1e-3,
             "batch_size": 64,

@@ -21,6 +21,7 @@ class MLP(Settings):
 
     kind: ClassVar[str] = "mlp"
     needs_fixed_features: ClassVar[bool] = False
+    has_keys: ClassVar[bool] = False
     interaction: bool = False
     """Products of a projection of the state and one of the action in the first layer."""
 

@@ -19,6 +19,7 @@ class TwoTower(Settings):
     """A two-tower critic, which can search all of A: `candidates="critic"`."""
 
     kind: ClassVar[str] = "two-tower"
+    has_keys: ClassVar[bool] = True
     width: int = 64
     """Of phi and psi. Where few items are good for many states a small width learns sooner and is searched faster."""
     state_embedding: int | float = 0

@@ -103,6 +103,7 @@ class CriticSearch(CandidateSource):
         self._version = 0  # of the action set
         self._index: InnerProductIndex | None = None
         self._recent: list[States] = []
+        self._recent_count = 0
         self._k = 1  # of the last search
 
     @property
@@ -151,13 +152,13 @@ class CriticSearch(CandidateSource):
         return self.best(self.snapshot.queries(self._recent_obs(COMPARED_STATES)), self._k)[:, :1]
 
     def _remember(self, states: States) -> None:
-        before = self._recent
+        count, before = self._recent_count, self._recent
         if before and _form(before[-1].obs) != _form(states.obs):
-            before = []  # Discrete observations come otherwise from a buffer than from an environment
-        recent = [*before, States(states.obs)]
-        while sum(map(len, recent[1:])) >= RECENT_STATES:
-            del recent[0]
-        self._recent = recent  # in one step: other threads may predict
+            count, before = 0, []  # Discrete observations come otherwise from a buffer than from an environment
+        recent, count, first = [*before, States(states.obs)], count + len(states), 0
+        while count - len(recent[first]) >= RECENT_STATES:
+            count, first = count - len(recent[first]), first + 1
+        self._recent, self._recent_count = recent[first:], count  # in one step: other threads may predict
 
     def _recent_obs(self, count: int) -> PyTorchObs:
         parts: list[Any] = [states.obs for states in self._recent]
@@ -218,7 +219,7 @@ class CriticSearch(CandidateSource):
         self.age, self._expired, self._keys = int(state["staleness"]), bool(state["expired"]), None
 
     def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
-        return {**vars(self), "_keys": None, "_recent": [], "_index": None}
+        return {**vars(self), "_keys": None, "_recent": [], "_recent_count": 0, "_index": None}
 
 
 def _form(obs: PyTorchObs) -> Any:

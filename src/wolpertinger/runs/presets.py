@@ -37,10 +37,16 @@ class Preset:
     something else: n_envs, steps, k, agent."""
 
 
+# What no preset leaves to the class, whose own defaults follow the action set (agent/defaults.py): results stay what they
+# were made with.
+PLAIN: dict[str, Any] = {"gamma": 0.99, "tau": 0.005, "train_freq": 1, "gradient_steps": 1}
+NETWORKS: dict[str, Any] = {"layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
+
 # The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
 # units, slow targets, Ornstein-Uhlenbeck noise. Guided epsilon is the Wolpertinger paper's, for its recommender.
 # It keeps the task's number of environments: one update follows one step of all of them.
 PAPER: dict[str, Any] = {
+    **PLAIN,
     "learning_rate": 1e-3,
     "actor_learning_rate": 1e-4,
     "tau": 1e-3,
@@ -48,7 +54,7 @@ PAPER: dict[str, Any] = {
     "critic": {"kind": "mlp", "interaction": False},
     "candidates": {"kind": "nearest"},
     "learner": {"kind": "ddpg", "critic_loss": "mse", "anchor": 0.0, "gradient_at": "proto"},
-    "policy_kwargs": {"net_arch": [400, 300], "layer_norm": False, "n_critics": 1, "bound": "tanh"},
+    "policy_kwargs": {**NETWORKS, "net_arch": [400, 300], "bound": "tanh"},
     "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
 }
 
@@ -67,6 +73,7 @@ LARGE_CATALOGUE: dict[str, Any] = {
 # give is tosses of a coin: so many of them are stepped together, each toss is learned from about once, and the learning
 # rate goes to nothing, which averages over them.
 SEARCH: dict[str, Any] = {
+    **PLAIN,
     "learner": {"kind": "ddpg"},
     "critic": {"kind": "two-tower", "width": 32, "state_embedding": 8.0, "action_embedding": 8.0},
     "candidates": {"kind": "critic"},
@@ -75,7 +82,7 @@ SEARCH: dict[str, Any] = {
     "tau": 0.01,
     "batch_size": 1_024,
     "learning_starts": 20_000,
-    "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True},
+    "policy_kwargs": {**NETWORKS, "net_arch": [256, 128], "layer_norm": True},
     "exploration": {"noise": None, "epsilon": 0.3, "guided": 0.8},
 }
 
@@ -115,6 +122,7 @@ TASKS: dict[str, Preset] = {
             "steps": 1_000_000,
             "k": 0.05,
             "agent": {
+                **PLAIN,
                 "learning_rate": 2e-3,
                 "final_learning_rate": 1e-4,
                 "tau": 0.01,
@@ -123,7 +131,7 @@ TASKS: dict[str, Preset] = {
                 "critic": {"kind": "mlp", "interaction": True},
                 "candidates": {"kind": "nearest"},
                 "learner": {"kind": "ddpg", "anchor": 0.1},
-                "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True},
+                "policy_kwargs": {**NETWORKS, "net_arch": [256, 128], "layer_norm": True},
                 "exploration": {"noise": "gaussian", "sigma": 0.1, "epsilon": 0.3, "guided": 0.8},
             },
         },
@@ -138,6 +146,7 @@ TASKS: dict[str, Preset] = {
         episode_steps=500,
         evaluations=50,
         agent={
+            **PLAIN,
             "learning_rate": 1e-3,
             "actor_learning_rate": 3e-4,
             "batch_size": 256,
@@ -145,7 +154,7 @@ TASKS: dict[str, Preset] = {
             "critic": {"kind": "mlp"},
             "candidates": {"kind": "nearest"},
             "learner": {"kind": "ddpg"},
-            "policy_kwargs": {"net_arch": [256, 256]},
+            "policy_kwargs": {**NETWORKS, "net_arch": [256, 256]},
             # Reward is rare and far: only pushes that go on for a while swing the pole up. One cart in sixteen follows
             # the policy nearly as it is, another one is all but random.
             "exploration": {
@@ -174,6 +183,7 @@ TASKS: dict[str, Preset] = {
         episode_steps=10,
         evaluations=100,
         agent={
+            **PLAIN,
             "learning_rate": 1e-3,
             "final_learning_rate": 1e-4,
             "actor_learning_rate": 3e-4,
@@ -183,7 +193,7 @@ TASKS: dict[str, Preset] = {
             "learner": {"kind": "ddpg", "gradient_at": "action"},
             "critic": {"kind": "mlp", "interaction": True},
             "candidates": {"kind": "nearest"},
-            "policy_kwargs": {"net_arch": [256, 128], "layer_norm": True, "bound": "inverted gradients"},
+            "policy_kwargs": {**NETWORKS, "net_arch": [256, 128], "layer_norm": True, "bound": "inverted gradients"},
             "exploration": {"noise": "gaussian", "sigma": 0.6, "final_sigma": 0.05, "ladder": True},
         },
     ),

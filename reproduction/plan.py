@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from benchmarks.learning.large_catalogue import LARGE_CATALOGUE
 from wolpertinger.runs.config import RunConfig, make_config
-from wolpertinger.runs.presets import LARGE_CATALOGUE
 
 LOOKUPS = ("exact", "slow", "medium", "fast")
 PLANS = (1, 3, 5, 10, 20)

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from benchmarks.learning.large_catalogue import LARGE_CATALOGUE
 from benchmarks.learning.runs import result_path, run_missing
 from wolpertinger.runs import make_config
-from wolpertinger.runs.presets import LARGE_CATALOGUE, merge
+from wolpertinger.runs.presets import merge
 
 SEEDS = range(5)
 ENDLESS = 10**9  # steps: seconds end these runs

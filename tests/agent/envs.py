@@ -14,6 +14,7 @@ PLAIN = {
     "candidates": "nearest",
     "learner": "ddpg",
     "learning_rate": 1e-3,
+    "gamma": 0.99,
     "tau": 0.005,
     "train_freq": 1,
     "gradient_steps": 1,

@@ -9,13 +9,7 @@ import numpy.typing as npt
 import torch
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import (
-    GymEnv,
-    MaybeCallback,
-    Schedule,
-    TrainFreq,
-    TrainFrequencyUnit,
-)
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
 from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, resolve_k
@@ -82,9 +76,9 @@ class Wolpertinger(ActionSetAlgorithm):
         # Algorithm 2: exploration and learning.
         exploration: Exploration | None = None, learner: str | LearnerFactory | None = None,
         learning_rate: float | Schedule | None = None, final_learning_rate: float | None = None,
-        actor_learning_rate: float | None = None, gamma: float | None = None, tau: float | None = None, n_steps: int = 1,
-        batch_size: int | None = None, learning_starts: int = 1_000, train_freq: int | tuple[int, str] | None = None,
-        gradient_steps: int | None = None, preset: str = "auto",
+        actor_learning_rate: float | None = None, gamma: float | None = None, tau: float | None = None,
+        n_steps: int = 1, batch_size: int | None = None, learning_starts: int = 1_000,
+        train_freq: int | tuple[int, str] | None = None, gradient_steps: int | None = None, preset: str = "auto",
         # Stable-Baselines3's.
         buffer_size: int = 1_000_000, replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None, optimize_memory_usage: bool = False,

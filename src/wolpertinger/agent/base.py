@@ -15,16 +15,9 @@ from stable_baselines3.common.utils import LinearSchedule, get_system_info
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.agent import buffer_files, checkpoint
+from wolpertinger.agent import buffer_files, checkpoint, validation
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.policies import WolpertingerPolicy
-from wolpertinger.agent.validation import (
-    match_actions,
-    require_discrete,
-    require_fixed_observations,
-    require_guidance,
-    require_same_actions,
-)
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
 
@@ -46,17 +39,17 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         env = maybe_make_env(env, verbose)
         if isinstance(env, gym.vector.VectorEnv):
             env = VecMonitor(GymnasiumVecEnv(env))
-        require_discrete(env.action_space)
+        validation.require_discrete(env.action_space)
         return OffPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Train in another environment from now on: one with the same spaces and the same actions."""
         wrapped = self._wrap_env(env, self.verbose)
-        match_actions(self.actions, wrapped.action_space, wrapped)
-        require_guidance(self.exploration, wrapped)
+        validation.match_actions(self.actions, wrapped.action_space, wrapped)
+        validation.require_guidance(self.exploration, wrapped)
         if self._actions_from_env:
-            require_same_actions(self.actions, wrapped)
-        require_fixed_observations(self._arguments["critic"], wrapped)
+            validation.require_same_actions(self.actions, wrapped)
+        validation.require_fixed_observations(self._arguments["critic"], wrapped)
         super().set_env(wrapped, force_reset)
 
     def _setup_lr_schedule(self) -> None:

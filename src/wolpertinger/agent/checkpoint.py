@@ -13,16 +13,8 @@ from stable_baselines3.common.utils import check_for_correct_spaces
 
 from wolpertinger import archive
 from wolpertinger.actions import STORED, ActionSet
+from wolpertinger.agent import encoding
 from wolpertinger.agent.buffer_files import buffer_files, restore_buffer
-from wolpertinger.agent.encoding import (
-    decode_space,
-    decode_value,
-    encode_space,
-    encode_value,
-    existing_path,
-    readable,
-    with_suffix,
-)
 from wolpertinger.agent.validation import offered_actions, require_same_actions
 from wolpertinger.archive import CheckpointError
 
@@ -64,7 +56,7 @@ def save(
     files |= {ACTIONS + name: data for name, data in stored.items()}
     if "replay_buffer" in included:
         files |= buffer_files(agent.replay_buffer)
-    archive.write(with_suffix(target), KIND, files)
+    archive.write(encoding.with_suffix(target), KIND, files)
 
 
 def _describe(agent: "ActionSetAlgorithm") -> dict[str, Any]:
@@ -74,8 +66,8 @@ def _describe(agent: "ActionSetAlgorithm") -> dict[str, Any]:
     return {
         "policy": next((name for name, found in agent.policy_aliases.items() if found is agent.policy_class), None),
         **_settings(agent),
-        "observation_space": encode_space(agent.observation_space),
-        "action_space": encode_space(action_space),
+        "observation_space": encoding.encode_space(agent.observation_space),
+        "action_space": encoding.encode_space(action_space),
         "n_envs": agent.n_envs,
         "counters": {name: getattr(agent, name) for name in COUNTERS},
         "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")},
@@ -99,13 +91,13 @@ def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
             stacklevel=5,
         )
     unsaved = [name for name, value in values.items() if not _can_save(value)]
-    encoded = {name: encode_value(value) for name, value in values.items() if name not in unsaved}
+    encoded = {name: encoding.encode_value(value) for name, value in values.items() if name not in unsaved}
     return {"settings": encoded, "unsaved_settings": unsaved}
 
 
 def _can_save(value: Any) -> bool:
     try:
-        encode_value(value)
+        encoding.encode_value(value)
     except TypeError:
         return False
     return True
@@ -121,17 +113,17 @@ def load(
     settings: dict[str, Any],
 ) -> Any:
     """Build the agent anew from its settings and put the saved numbers in place."""
-    files = archive.read(existing_path(source), KIND)
-    with readable(CONFIG):
+    files = archive.read(encoding.existing_path(source), KIND)
+    with encoding.readable(CONFIG):
         config = json.loads(files[CONFIG])
     wrapped = None if env is None else cls._wrap_env(env)
     agent = _build(cls, config, files, wrapped, actions, settings, device)
-    with readable(NETWORKS):
+    with encoding.readable(NETWORKS):
         agent.policy.load_state_dict(safetensors.torch.load(files[NETWORKS]))
-    with readable(OPTIMIZERS):
+    with encoding.readable(OPTIMIZERS):
         _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files[OPTIMIZERS]))
     if not _finds_otherwise(config, settings):
-        with readable(CANDIDATES):
+        with encoding.readable(CANDIDATES):
             agent.policy.behaviour.source.load_state_dict(safetensors.torch.load(files[CANDIDATES]))
     if "replay_buffer.json" in files:
         restore_buffer(agent.replay_buffer, files)
@@ -155,10 +147,12 @@ def _build(
     device: torch.device | str,
 ) -> Any:
     """The agent with fresh networks."""
-    with readable(CONFIG):
+    with encoding.readable(CONFIG):
         saved = _decode_settings(config, settings)
         policy = settings.pop("policy", config["policy"])
-        observation_space, action_space = (decode_space(config[f"{name}_space"]) for name in ("observation", "action"))
+        observation_space, action_space = (
+            encoding.decode_space(config[f"{name}_space"]) for name in ("observation", "action")
+        )
         counters = {name: config["counters"][name] for name in COUNTERS}
         n_envs, from_env = config["n_envs"], config["actions"]["from_env"]
     if policy is None:
@@ -180,7 +174,7 @@ def _build(
 def _decode_settings(config: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     if missing := [name for name in config["unsaved_settings"] if name not in given]:
         raise CheckpointError(f"the agent was saved with {', '.join(missing)} of the user's own: give it to load again")
-    settings = {name: decode_value(value) for name, value in config["settings"].items()}
+    settings = {name: encoding.decode_value(value) for name, value in config["settings"].items()}
     if isinstance(settings["train_freq"], list):
         settings["train_freq"] = tuple(settings["train_freq"])
     return settings
@@ -200,7 +194,7 @@ def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: Acti
         raise CheckpointError(
             f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load"
         )
-    with readable(CONFIG):
+    with encoding.readable(CONFIG):
         kind = STORED[saved["kind"]]
     return kind.from_files(
         {name.removeprefix(ACTIONS): data for name, data in files.items() if name.startswith(ACTIONS)}
@@ -213,7 +207,7 @@ def _optimizers(agent: "ActionSetAlgorithm") -> tuple[dict[str, Any], dict[str, 
     tensors: dict[str, torch.Tensor] = {}
     for network in ("actor", "critic"):
         state = getattr(agent, network).optimizer.state_dict()
-        groups[network] = encode_value(state["param_groups"])
+        groups[network] = encoding.encode_value(state["param_groups"])
         for index, moments in state["state"].items():
             tensors |= {f"{network}.{index}.{name}": torch.as_tensor(value) for name, value in moments.items()}
     return groups, _contiguous(tensors)

@@ -1,4 +1,4 @@
-"""What the agent does where the user says nothing: chosen by the action set and the number of environments.
+"""What the agent does where the user says nothing: chosen by the action set and the length of the run.
 
 Every number here is ours, not the paper's, and was measured: docs/decisions/023-defaults.md. `preset="paper"` is the
 paper's plain DDPG instead.
@@ -18,11 +18,12 @@ PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
 # Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more a critic that
 # searches fits the noise of its few transitions, and an actor's run takes longer than it gains.
-SEARCH_UPDATES, ACTOR_UPDATES = 2_500, 200_000
+SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
-EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
+EXACT_TARGETS = 500  # actions up to which line 13 searches all of A, and does not sample
 SHORT_GAMMA = 0.95  # of sets of items: targets of a noisy critic, discounted less, would swamp what one item earns
+COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256}
 NEIGHBOURS = 64  # candidates around a proto-action
 
 
@@ -67,9 +68,8 @@ def _with_search(actions: ActionSet) -> Defaults:
             "candidates": BestByCritic(),
             "learner": DDPG(target_samples=256 if actions.n > EXACT_TARGETS else 0),
             "exploration": Exploration(noise=None, epsilon=0.2),
-            "learning_rate": 1e-3,
+            **COMMON,
             "gamma": SHORT_GAMMA,
-            "tau": 0.005,
             "batch_size": 512,
         },
         updates=SEARCH_UPDATES,
@@ -88,10 +88,8 @@ def _with_neighbours(actions: ActionSet) -> Defaults:
             "candidates": Nearest(),
             "learner": DDPG(anchor=0.1),
             "exploration": Exploration(sigma=0.1, epsilon=0.2, final_epsilon=0.05),
-            "learning_rate": 1e-3,
+            **COMMON,
             "gamma": SHORT_GAMMA,
-            "tau": 0.005,
-            "batch_size": 256,
         },
         updates=SEARCH_UPDATES,
         policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "predict_by": "target"},
@@ -108,10 +106,7 @@ def _with_actor(actions: ActionSet) -> Defaults:
             "candidates": Nearest(),
             "learner": TD3(),
             "exploration": Exploration(sigma=0.1),
-            "learning_rate": 1e-3,
-            "gamma": 0.99,
-            "tau": 0.005,
-            "batch_size": 256,
+            **COMMON,
         },
         updates=ACTOR_UPDATES,
         policy_kwargs={"net_arch": [256, 256], "n_critics": 2},
@@ -128,8 +123,7 @@ def _paper(actions: ActionSet) -> Defaults:
             "candidates": Nearest(),
             "learner": DDPG(),
             "exploration": Exploration(noise="ornstein-uhlenbeck", theta=0.15, sigma=0.2),
-            "learning_rate": 1e-3,
-            "gamma": 0.99,
+            **COMMON,
             "actor_learning_rate": 1e-4,
             "tau": 1e-3,
             "batch_size": 64,
@@ -141,8 +135,4 @@ def _paper(actions: ActionSet) -> Defaults:
 
 
 def _describe(actions: ActionSet) -> str:
-    return f"{actions.n:,} actions in {_count(actions.dim, 'number')}"
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+    return f"{actions.n:,} actions in {actions.dim:,} number{'' if actions.dim == 1 else 's'}"

@@ -6,7 +6,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -131,37 +131,32 @@ class EverythingSource(CandidateSource):
     is_shared = True
 
     def find(self, states: States, k: int) -> Candidates:
-        return _AllActions(torch.empty(len(states), 0, device=states.device), Everything.kind, members=self.actions)
-
-
-@dataclass(frozen=True)
-class _AllActions(Candidates):
-    members: Any = None
-    is_ordered: ClassVar[bool] = False
-
-    def blocks(self, size: int) -> Iterator[Tensor]:
-        return (torch.from_numpy(block).to(self.actions.device) for block in self.members.blocks(size))
+        listed = self.actions.blocks
+        return _Shared(
+            torch.empty(len(states), 0),
+            Everything.kind,
+            block=lambda size: (torch.from_numpy(part).to(states.device) for part in listed(size)),
+        )
 
 
 class GivenSource(CandidateSource):
-    """The same candidates for all states, given anew for each call of `rank`."""
+    """The same candidates for all states, given anew before each call of `rank`."""
 
     needs_actor = False
     is_shared = True
     given: Tensor
 
     def find(self, states: States, k: int) -> Candidates:
-        return _SharedActions(torch.empty(len(states), 0, device=states.device), "given", shared=self.given)
+        return _Shared(torch.empty(len(states), 0), "given", block=lambda size: iter(torch.split(self.given, size)))
 
 
 @dataclass(frozen=True)
-class _SharedActions(Candidates):
-    shared: Tensor | None = None
+class _Shared(Candidates):
     is_ordered: ClassVar[bool] = False
+    block: Callable[[int], Iterator[Tensor]] = iter  # type: ignore[assignment]  # always given
 
     def blocks(self, size: int) -> Iterator[Tensor]:
-        assert self.shared is not None
-        return iter(torch.split(self.shared, size))
+        return self.block(size)
 
 
 class UnionSource(CandidateSource):

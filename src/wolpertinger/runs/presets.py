@@ -37,8 +37,8 @@ class Preset:
     something else: n_envs, steps, k, agent."""
 
 
-# What no preset leaves to the class, whose own defaults follow the action set (agent/defaults.py): results stay what they
-# were made with.
+# What no preset leaves to the class, whose own defaults follow the action set (agent/defaults.py): results stay what
+# they were made with.
 PLAIN: dict[str, Any] = {"gamma": 0.99, "tau": 0.005, "train_freq": 1, "gradient_steps": 1}
 NETWORKS: dict[str, Any] = {"layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
 
@@ -56,17 +56,6 @@ PAPER: dict[str, Any] = {
     "learner": {"kind": "ddpg", "critic_loss": "mse", "anchor": 0.0, "gradient_at": "proto"},
     "policy_kwargs": {**NETWORKS, "net_arch": [400, 300], "bound": "tanh"},
     "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
-}
-
-# What to change for catalogues of ten thousand items and k in the hundreds, where re-ranking is nearly all of the time:
-# one layer for each candidate, and layers for the state alone, which cost next to nothing. On 13,138 items of the
-# Complete Journey the committed runs (results/, three seeds, two at a time, 300 seconds) came to 52 % of the optimum
-# with k = 656, 55 to 57 % with k = 1 %, and 50 to 56 % with k = 1.
-LARGE_CATALOGUE: dict[str, Any] = {
-    "learning_rate": 1e-3,
-    "final_learning_rate": 1e-5,
-    "tau": 0.02,
-    "policy_kwargs": {"net_arch": [128], "state_arch": [512, 256]},
 }
 
 # The recommender by a critic that searches the whole catalogue; the measurements are in docs/search.md. All that users

@@ -26,9 +26,8 @@ else:  # type checkers know the names above, and no others
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
             "wolpertinger.networks": ("MLP", "TwoTower"),
-            "wolpertinger.policy": tuple(
-                ["BestByCritic", "CandidateSource", "Candidates", "Everything", "Nearest", "States", "Union"]
-            ),
+            "wolpertinger.policy": ("BestByCritic", "Everything", "Nearest", "States", "Union"),
+            "wolpertinger.policy.sources": ("CandidateSource", "Candidates"),
         },
     )
 

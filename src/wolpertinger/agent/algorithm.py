@@ -133,10 +133,8 @@ class Wolpertinger(ActionSetAlgorithm):
                     setattr(self, name, value)
         self.policy_kwargs = {**chosen.policy_kwargs, **self.policy_kwargs}
         given["policy_kwargs"] = dict(self.policy_kwargs)
-        if self.train_freq is None:  # `learn` knows how long it goes on
-            self.train_freq = 1
-        if self.gradient_steps is None:
-            self.gradient_steps = 1
+        self.train_freq = self.train_freq or 1  # `learn` knows how long it goes on, and how often to train
+        self.gradient_steps = 1 if self.gradient_steps is None else self.gradient_steps
 
     def _settle_update_ratio(self, transitions: int) -> None:
         """Updates per transition for a run of this length, unless the user has said how many; verbose, say so."""

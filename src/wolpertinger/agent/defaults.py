@@ -4,7 +4,7 @@ Every number here is ours, not the paper's, and was measured: docs/decisions/023
 paper's plain DDPG instead.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from wolpertinger.actions import ActionSet
@@ -34,8 +34,8 @@ class Defaults:
     arguments: dict[str, Any]
     updates: int
     """That a run is worth: `update_ratio` turns it into train_freq and gradient_steps."""
-    policy_kwargs: dict[str, Any] = field(default_factory=dict)
-    why: str = ""
+    policy_kwargs: dict[str, Any]
+    why: str
 
 
 def choose_defaults(given: dict[str, Any], actions: ActionSet) -> Defaults:

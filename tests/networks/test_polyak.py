@@ -7,7 +7,7 @@ import torch
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
-from tests.agent.envs import TargetEnv, scramble_all, small_agent
+from tests.agent.envs import PLAIN_NETWORKS, TargetEnv, scramble_all, small_agent
 from wolpertinger import TwoTower, Wolpertinger
 from wolpertinger.networks import PolyakUpdate
 
@@ -20,7 +20,7 @@ class NormalisedExtractor(FlattenExtractor):
         self.norm = nn.BatchNorm1d(self.features_dim)
 
 
-NETWORKS = {"net_arch": [8], "features_extractor_class": NormalisedExtractor}
+NETWORKS = {**PLAIN_NETWORKS, "net_arch": [8], "features_extractor_class": NormalisedExtractor}
 
 
 def as_it_is(agent, folder):

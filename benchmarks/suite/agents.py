@@ -1,0 +1,61 @@
+"""Agents by name: ours with any settings, Stable-Baselines3's with their own defaults."""
+
+from importlib import import_module
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+import stable_baselines3 as sb3
+from gymnasium import spaces
+
+from benchmarks.suite.task import Predict
+from wolpertinger import ActionSet, Exploration, Wolpertinger
+
+ROUNDED = {"ddpg": sb3.DDPG, "td3": sb3.TD3, "sac": sb3.SAC}
+PER_ACTION = {"dqn": sb3.DQN, "ppo": sb3.PPO}
+
+
+class Rounded(gym.ActionWrapper):
+    """Continuous actions in the box of the actions' vectors; the nearest member of A is executed."""
+
+    def __init__(self, env: gym.Env, actions: ActionSet) -> None:
+        super().__init__(env)
+        self.actions = actions
+        self.action_space = spaces.Box(*(np.asarray(bound, np.float32) for bound in (actions.low, actions.high)))
+
+    def action(self, action: npt.NDArray[np.float32]) -> Any:
+        return self.actions.nearest(action[None], 1)[0, 0]
+
+
+def make_agent(
+    name: str, env: gym.Env, actions: ActionSet, *, seed: int, settings: dict[str, Any]
+) -> tuple[Any, Predict]:
+    """An agent, and its policy without exploration.
+
+    `name` is "wolpertinger", "dqn", "qr-dqn", "ppo", "ddpg", "td3", "sac", or "module:Class" of a subclass of ours.
+    """
+    settings = {"seed": seed, "device": "cpu", **settings}
+    if name in ROUNDED:
+        agent = ROUNDED[name]("MlpPolicy", Rounded(env, actions), **settings)
+        return agent, lambda obs: actions.nearest(agent.predict(obs, deterministic=True)[0], 1)[:, 0]
+    if name == "qr-dqn":
+        agent = import_module("sb3_contrib").QRDQN("MlpPolicy", env, **settings)
+    elif name in PER_ACTION:
+        agent = PER_ACTION[name]("MlpPolicy", env, **settings)
+    else:
+        agent = _ours(name)("MlpPolicy", env, actions, **_objects(settings))
+    return agent, lambda obs: agent.predict(obs, deterministic=True)[0]
+
+
+def _ours(name: str) -> type[Wolpertinger]:
+    if name == "wolpertinger":
+        return Wolpertinger
+    module, _, variable = name.partition(":")
+    return getattr(import_module(f"benchmarks.suite.prototypes.{module}"), variable)
+
+
+def _objects(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings in JSON's terms as the constructor takes them."""
+    explore = settings.get("exploration")
+    return settings if explore is None else {**settings, "exploration": Exploration(**explore)}

@@ -9,9 +9,11 @@ import platform
 import resource
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -29,26 +31,30 @@ class Curve(BaseCallback):
     def __init__(self, task: Task, predict: Predict, every: int, seconds: float | None) -> None:
         super().__init__()
         self.task, self.score, self.every, self.limit = task, predict, every, seconds
-        self.points: list[tuple[int, float, float]] = []
-        self.due, self.scoring, self.start = every, 0.0, perf_counter()
+        self.points: list[tuple[int, float, float, float]] = []
+        """Steps, score, seconds, processor seconds."""
+        self.due, self.scoring, self.start = every, np.zeros(2), _clocks()
 
     @property
-    def seconds(self) -> float:
-        return perf_counter() - self.start - self.scoring
+    def seconds(self) -> list[float]:
+        return [round(float(spent), 2) for spent in _clocks() - self.start - self.scoring]
 
     def _on_step(self) -> bool:
         if self.num_timesteps >= self.due:
             self.due += self.every
             self.add()
-        return self.limit is None or self.seconds < self.limit
+        return self.limit is None or self.seconds[0] < self.limit
 
     def add(self) -> None:
-        seconds, start = self.seconds, perf_counter()
-        mode = self.model.policy.training
-        self.points.append((self.num_timesteps, round(self.task.evaluate(self.score), 4), round(seconds, 2)))
+        seconds, start, mode = self.seconds, _clocks(), self.model.policy.training
+        self.points.append((self.num_timesteps, round(self.task.evaluate(self.score), 4), *seconds))
         self.model.policy.set_training_mode(mode)
-        self.scoring += perf_counter() - start
+        self.scoring = self.scoring + _clocks() - start
         print(*self.points[-1], flush=True)
+
+
+def _clocks() -> npt.NDArray[np.float64]:
+    return np.array([perf_counter(), process_time()])
 
 
 def main() -> None:
@@ -72,7 +78,7 @@ def main() -> None:
 
 def describe(args: argparse.Namespace, settings: dict[str, Any], task: Task, curve: Curve) -> dict[str, Any]:
     """The result file of a run."""
-    scores = [score for _, score, _ in curve.points]
+    scores = [score for _, score, *_ in curve.points]
     return {
         "task": args.task,
         "agent": args.agent,
@@ -81,6 +87,7 @@ def describe(args: argparse.Namespace, settings: dict[str, Any], task: Task, cur
         "settings": settings,
         "steps": curve.points[-1][0],
         "seconds": curve.points[-1][2],
+        "processor_seconds": curve.points[-1][3],
         "last": scores[-1],
         "best": max(scores),
         "normalised": round(task.normalise(scores[-1]), 4),

@@ -36,7 +36,7 @@ INVENTORY = Task(
     make=make,
     role="confirmation",
     steps=50_000,
-    random=-1_000.0,
-    best=500.0,
-    best_is="the best base-stock policy",
+    random=50.0,
+    best=898.0,
+    best_is="the best base-stock policy that a random search found",
 )

@@ -13,10 +13,10 @@ from wolpertinger.agent.options import LOSSES
 
 
 class Shared(Wolpertinger):
-    """`shared` random candidates beside the batch's own."""
+    """`shared` random candidates beside `own` of the batch (None: all of them)."""
 
-    def __init__(self, *args: Any, shared: int = 256, value_offset: bool = False, **kwargs: Any) -> None:
-        self.shared, self.value_offset = shared, value_offset
+    def __init__(self, *args: Any, shared: int = 256, own: int | None = None, **kwargs: Any) -> None:
+        self.shared, self.own = shared, own
         super().__init__(*args, **kwargs)
 
     def _train_once(self, batch_size: int) -> None:
@@ -30,7 +30,7 @@ class Shared(Wolpertinger):
             if self.shared >= self.actions.n:
                 candidates = torch.from_numpy(self.actions.ids)
             else:
-                candidates = torch.cat([taken, torch.from_numpy(self.explorer.random(self.shared))])
+                candidates = torch.cat([taken[: self.own], torch.from_numpy(self.explorer.random(self.shared))])
             features = self.critic_target.features(next_obs)
             proto = self.policy.propose(self.actor_target, next_obs)
             choice = self.policy._best_of(candidates, features, proto, self.critic_target)

@@ -73,10 +73,10 @@ def main() -> None:
     if not curve.points or curve.points[-1][0] < agent.num_timesteps:
         curve.add()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(describe(args, settings, task, curve)) + "\n")
+    path.write_text(json.dumps(describe(args, settings, curve)) + "\n")
 
 
-def describe(args: argparse.Namespace, settings: dict[str, Any], task: Task, curve: Curve) -> dict[str, Any]:
+def describe(args: argparse.Namespace, settings: dict[str, Any], curve: Curve) -> dict[str, Any]:
     """The result file of a run."""
     scores = [score for _, score, *_ in curve.points]
     return {
@@ -90,7 +90,6 @@ def describe(args: argparse.Namespace, settings: dict[str, Any], task: Task, cur
         "processor_seconds": curve.points[-1][3],
         "last": scores[-1],
         "best": max(scores),
-        "normalised": round(task.normalise(scores[-1]), 4),
         "curve": curve.points,
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},

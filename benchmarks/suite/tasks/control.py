@@ -1,6 +1,6 @@
 """Gymnasium's continuous control in levels: every combination of evenly spaced levels per joint, never enumerated.
 
-Random scores are measured (100 episodes). The best scores are round figures for continuous TD3 that nobody measured here:
+Random scores are measured (100 episodes). The best scores are round figures for continuous TD3, not measured here:
 replace them by runs before a normalised score is reported.
 """
 

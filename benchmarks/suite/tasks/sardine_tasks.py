@@ -38,7 +38,7 @@ BORED = Task(
     steps=40_000,
     random=9.1,
     best=76.0,
-    best_is="an oracle that is greedy among items whose topic was clicked less than 4 times lately; plainly greedy: 50.5",
+    best_is="an oracle, greedy among items whose topic was clicked less than 4 times lately; plainly greedy: 50.5",
 )
 STATIC = Task(
     make=lambda: make("SingleItem-Static-v0"),

@@ -8,14 +8,18 @@ RIVALS := $(VENV)/.rivals
 # Two processes with two OpenMP threads each on two cores wait on each other: single lookups get 25 times slower.
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo test test-slow check format bench reproduce clean
+# The lowest versions that pyproject.toml promises. One of torch without CUDA: make test-oldest OLDEST_TORCH=torch==2.13.0
+OLDEST       := .venv-oldest
+OLDEST_TORCH ?=
+
+.PHONY: demo test test-slow test-oldest check format bench reproduce clean
 .DEFAULT_GOAL := demo
 
 # torch goes first and pinned: with none installed, the package's own range would pull the newest, gigabytes of CUDA.
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[data,dev]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[all,dev]"
 	@touch $@
 
 demo: $(READY)
@@ -27,6 +31,13 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m slow
+
+test-oldest:
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(PYTHON) scripts/oldest.py $(OLDEST_TORCH) > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt -e ".[all,bench,test]"
+	# Old packages beside new ones warn of each other; that is not ours to mend.
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n 2 -W default::DeprecationWarning
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -48,7 +59,7 @@ bench: $(RIVALS)
 
 # The report of the committed results, in seconds. Runs: make reproduce ARGS="figure-6 --quick", or ARGS=all.
 reproduce: $(READY)
-	$(BIN)/wolpertinger reproduce $(or $(ARGS),--report)
+	$(BIN)/python -m reproduction $(or $(ARGS),--report)
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

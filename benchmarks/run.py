@@ -1,18 +1,19 @@
 """Run every benchmark in turn, then say which targets of speed hold: `python -m benchmarks.run`."""
 
-import importlib
-
-from benchmarks import speed_verdict
-
-BENCHMARKS = ("recommender_env", "control", "lookup", "lookup_batch", "lookup_growth", "speed")
+from benchmarks import import_time
+from benchmarks.lookup import __main__ as lookup
+from benchmarks.lookup import batch, growth
+from benchmarks.speed import __main__ as speed
+from benchmarks.speed import control, recommender_env, verdict
 
 
 def main() -> None:
-    for name in BENCHMARKS:
-        print(f"== {name}")
+    for module in (import_time, recommender_env, control, lookup, batch, growth, speed):
+        print(f"== {module.__name__.removesuffix('.__main__')}")
         # What is committed was measured on another machine, or by other code; lookups take hours and keep theirs.
-        importlib.import_module(f"benchmarks.{name}").main(*([["--again"]] if name == "speed" else []))
-    speed_verdict.main()
+        if code := module.main(["--again"]) if module is speed else module.main():
+            raise SystemExit(code)  # which has said why
+    verdict.main()
 
 
 if __name__ == "__main__":

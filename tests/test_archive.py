@@ -166,7 +166,7 @@ def test_a_name_twice_is_refused(path):
 
 
 def test_a_large_manifest_is_not_read(path):
-    rewrite(path, lambda members: {**members, archive.MANIFEST: b" " * (archive.LARGEST_MANIFEST + 1)})
+    rewrite(path, lambda members: {**members, archive.MANIFEST: b" " * (archive.MAX_MANIFEST_BYTES + 1)})
     with pytest.raises(CheckpointError, match="has a manifest of 1048577 bytes: 1048576 at most are read"):
         archive.read(path, "kind")
 
@@ -219,7 +219,7 @@ def test_another_kind_and_another_version_are_refused(path):
     with pytest.raises(CheckpointError, match="is a 'kind', a 'other' was expected"):
         archive.read(path, "other")
     rewrite(path, lambda members: relisted(members, version=99))
-    with pytest.raises(CheckpointError, match="is of version 99, this wolpertinger reads 2"):
+    with pytest.raises(CheckpointError, match="is of version 99, this wolpertinger reads 3"):
         archive.read(path, "kind")
 
 

@@ -1,8 +1,11 @@
 """Work is divided among threads once, in order, and nobody else's settings change."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import faiss
 import numpy as np
@@ -11,9 +14,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolpertinger import threads
 from wolpertinger.index import ExactIndex, FaissIndex
-from wolpertinger.threads import count_threads, divide, set_threads, share
+from wolpertinger.threads import count_threads, divide, set_threads
 
 
 @pytest.fixture(autouse=True)
@@ -21,18 +23,6 @@ def restore_threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def of_our_own(monkeypatch):
-    """Threads as they are where torch's own cannot be had."""
-    monkeypatch.setattr(threads, "_torchs_threads", lambda: None)
-
-
-@pytest.fixture(params=["torch's", "of our own"])
-def both_kinds(request):
-    if request.param == "of our own":
-        request.getfixturevalue("of_our_own")
 
 
 @given(n=st.integers(0, 60), least=st.integers(0, 20), count=st.integers(1, 5))
@@ -46,7 +36,7 @@ def test_slices_cover_every_row_once_in_order(n, least, count):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_as_many_threads_as_torch_has_and_the_caller_is_one(count, both_kinds):
+def test_as_many_threads_as_torch_has_and_the_caller_is_one(count):
     set_threads(count)
     assert count_threads() == torch.get_num_threads() == count
     barrier = threading.Barrier(count, timeout=20)
@@ -61,7 +51,7 @@ def test_as_many_threads_as_torch_has_and_the_caller_is_one(count, both_kinds):
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
-def test_an_error_in_any_part_surfaces(bad, both_kinds):
+def test_an_error_in_any_part_surfaces(bad):
     set_threads(3)
 
     def work(rows):
@@ -73,15 +63,7 @@ def test_an_error_in_any_part_surfaces(bad, both_kinds):
     assert divide(lambda rows: rows.stop, 30, least=1) == [10, 20, 30]  # the threads are still there
 
 
-@pytest.mark.parametrize("threads_wanted", [1, 2])
-def test_tasks_at_once_return_in_order(threads_wanted):
-    set_threads(threads_wanted)
-    assert threads.at_once(*(lambda number=number: number**2 for number in range(5))) == [0, 1, 4, 9, 16]
-    with pytest.raises(ZeroDivisionError):
-        threads.at_once(lambda: 1, lambda: 1 / 0)
-
-
-def test_work_that_divides_its_own_work_does_not_wait_for_itself(both_kinds):
+def test_work_that_divides_its_own_work_does_not_wait_for_itself():
     """A lookup that came back short is left to a scan, which divides its queries too: that was for ever."""
     set_threads(2)
     done = []
@@ -95,7 +77,7 @@ def test_work_that_divides_its_own_work_does_not_wait_for_itself(both_kinds):
     assert done == [[5, 5]]
 
 
-def test_two_callers_at_a_time_get_their_own_results(both_kinds):
+def test_two_callers_at_a_time_get_their_own_results():
     set_threads(2)
     results = {}
 
@@ -110,121 +92,62 @@ def test_two_callers_at_a_time_get_their_own_results(both_kinds):
     assert results == {offset: [[offset, offset + 5]] * 50 for offset in (0, 100, 200)}
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("n", [0, 1, 2, 50])
-def test_every_piece_is_done_once(n, count, both_kinds):
-    set_threads(count)
-    done = []
-    share(done.append, (str(piece) for piece in range(n)))
-    assert sorted(done, key=int) == [str(piece) for piece in range(n)]
+MODES = [torch.no_grad, torch.inference_mode, torch.enable_grad]
 
 
-def test_a_thread_that_is_slow_does_fewer_pieces():
-    set_threads(2)
-    here, others = threading.Event(), []
-
-    def work(piece):
-        if threading.get_ident() == caller:
-            assert here.wait(timeout=20)  # until the other thread has done all the rest
-        else:
-            others.append(piece)
-            if len(others) == 19:
-                here.set()
-
-    caller = threading.get_ident()
-    share(work, range(20))
-    assert len(others) >= 19
-
-
-@pytest.mark.parametrize("most", [0, 1])
-def test_one_thread_at_most_is_the_caller(most):
+@pytest.mark.parametrize("mode", MODES)
+def test_divided_work_is_not_divided_again_and_has_the_mode_of_its_caller(mode):
     set_threads(3)
-    seen = []
-    share(lambda piece: seen.append((threading.get_ident(), count_threads())), range(30), most)
-    assert seen == [(threading.get_ident(), 3)] * 30  # and torch may divide what it does
-
-
-def test_after_an_error_no_further_piece_is_begun(both_kinds):
-    set_threads(2)
-    done = []
-
-    def work(piece):
-        done.append(piece)
-        raise KeyError("the first one")
-
-    with pytest.raises(KeyError, match="the first one"):
-        share(work, range(1_000))
-    assert len(done) <= 2
-
-
-def test_shared_work_is_not_divided_again_and_has_no_gradients():
-    set_threads(3)
-    seen = []
     weight = torch.ones(3, 3, requires_grad=True)
-
-    def work(_):
-        seen.append((count_threads(), (weight @ weight).requires_grad))
-
-    share(work, range(12))
-    assert set(seen) == {(1, False)}
+    with mode():
+        seen = divide(lambda _: (count_threads(), (weight @ weight).requires_grad), 12, least=1)
+    assert seen == [(1, mode is torch.enable_grad)] * 3
     assert count_threads() == torch.get_num_threads() == 3
     assert (weight @ weight).requires_grad
 
 
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
-def test_what_the_caller_made_can_be_written_to(mode, both_kinds):
+@pytest.mark.parametrize("mode", MODES)
+def test_what_the_caller_made_can_be_written_to(mode):
     set_threads(2)
     with mode():
         found = torch.zeros(40)
-        share(lambda piece: found[piece].add_(1), range(40))
+        divide(lambda rows: found[rows].add_(1), 40, least=1)
     assert found.tolist() == [1] * 40
 
 
-def test_torchs_own_threads_are_found():
-    """Or every machine would quietly use the slower ones; only torch for another system than Linux is let off."""
-    assert threads._torchs_threads() is not None or sys.platform != "linux"
-
-
-def test_an_interrupt_reaches_the_caller(both_kinds):
+def test_an_error_waits_for_the_other_slices():
+    """They write to the caller's arrays."""
     set_threads(2)
+    begun, ended = threading.Event(), []
 
-    def work(piece):
-        if threading.current_thread() is threading.main_thread():
+    def work(rows):
+        if rows.start == 0:
+            assert begun.wait(timeout=20)
             raise KeyboardInterrupt
-
-    def share_often():
-        for _ in range(100):  # the other thread may be faster
-            share(work, range(50))
+        begun.set()
+        time.sleep(0.1)
+        ended.append(rows)
 
     with pytest.raises(KeyboardInterrupt):
-        share_often()
+        divide(work, 10, least=1)
+    assert ended == [slice(5, 10)]
 
 
-SIGNALS = """
-import os, signal, threading, time
-import numpy as np
-from wolpertinger.threads import count_threads, set_threads, share
-set_threads(2)
-rows = np.random.default_rng(0).random((64, 5_000))
-caught = 0
-for number in range(30):
-    timer = threading.Timer(0.002 + number / 5_000, os.kill, (os.getpid(), signal.SIGINT))
-    end = time.monotonic() + 5
-    try:
-        timer.start()
+def test_a_signal_interrupts_work_and_the_threads_are_still_there():
+    set_threads(2)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    end = time.monotonic() + 20
+
+    def work_until_interrupted():
         while time.monotonic() < end:
-            share(lambda row: np.sort(rows[row]), range(64))
-    except KeyboardInterrupt:
-        caught += 1
+            divide(lambda rows: sum(range(rows.start, rows.stop)), 400_000, least=1)
+
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        work_until_interrupted()
     assert count_threads() == 2
-print(caught)
-"""
-
-
-def test_a_signal_is_not_lost_on_the_way_into_a_thread():
-    """ctypes only prints what is raised there. A few bytecodes on the way out are left where it may still be lost."""
-    found = subprocess.run([sys.executable, "-c", SIGNALS], check=True, timeout=200, capture_output=True, text=True)
-    assert int(found.stdout) >= 28
+    assert torch.is_grad_enabled()
+    assert divide(lambda rows: rows.start, 10, least=1) == [0, 5]
 
 
 FORK = """
@@ -327,9 +250,7 @@ def test_short_lookups_in_a_thread_end_in_a_scan(monkeypatch):
     np.testing.assert_array_equal(found, [ExactIndex(vectors).search(queries, 5)])
 
 
-def test_pools_are_kept(of_our_own):
+def test_the_pool_of_threads_is_kept():
     set_threads(2)
-    divide(lambda rows: None, 10, least=1)
-    pool = threads._pools[1]
-    divide(lambda rows: None, 10, least=1)
-    assert threads._pools[1] is pool
+    workers = {divide(lambda rows: threading.get_ident(), 10, least=1)[1] for _ in range(5)}
+    assert len(workers) == 1

@@ -1,20 +1,57 @@
 """Reinforcement learning with thousands, millions or 2^100 discrete actions.
 
-Importing the package registers its Gymnasium environments.
+Importing the package registers its Gymnasium environments; torch and Stable-Baselines3 load with the first name that
+needs them.
 """
 
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
 from wolpertinger import envs
-from wolpertinger.actions import ActionProduct, ActionSet, ActionTable
-from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
-from wolpertinger.envs import discretize
+from wolpertinger.imports import lazy_names
+
+if TYPE_CHECKING:
+    from wolpertinger.actions import ActionProduct, ActionSet, ActionTable, TooManyActionsError
+    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
+    from wolpertinger.envs import discretize
+    from wolpertinger.learners import DDPG, TD3
+    from wolpertinger.networks import MLP, TwoTower
+    from wolpertinger.policy import BestByCritic, Candidates, CandidateSource, Everything, Nearest, States, Union
+else:  # type checkers know the names above, and no others
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "wolpertinger.actions": ("ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
+            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger"),
+            "wolpertinger.envs": ("discretize",),
+            "wolpertinger.learners": ("DDPG", "TD3"),
+            "wolpertinger.networks": ("MLP", "TwoTower"),
+            "wolpertinger.policy": ("BestByCritic", "Everything", "Nearest", "States", "Union"),
+            "wolpertinger.policy.sources": ("CandidateSource", "Candidates"),
+        },
+    )
+
+__version__ = version("wolpertinger")
 
 __all__ = [
+    "DDPG",
+    "MLP",
+    "TD3",
     "ActionProduct",
     "ActionSet",
     "ActionTable",
+    "BestByCritic",
+    "CandidateSource",
+    "Candidates",
     "CheckpointError",
+    "Everything",
     "Explanation",
     "Exploration",
+    "Nearest",
+    "States",
+    "TooManyActionsError",
+    "TwoTower",
+    "Union",
     "Wolpertinger",
     "discretize",
     "envs",

@@ -1,4 +1,4 @@
-"""One zip of plain files with a SHA-256 manifest: written whole or not at all, read only if every byte is right."""
+"""Zip archives with a SHA-256 manifest: written atomically, and read only if every checksum matches."""
 
 import hashlib
 import io
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, cast
 
 MANIFEST = "manifest.json"
-VERSION = 2
-LARGEST_MANIFEST = 1 << 20  # bytes; read before anything in the file is trusted
+VERSION = 3
+MAX_MANIFEST_BYTES = 1 << 20  # it is read before anything in the file is trusted
 
-# What reading a zip with wrong bytes in it may raise.
+# Exceptions that reading a damaged zip may raise.
 DAMAGE = (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OverflowError, OSError, struct.error)
 
 Target = str | pathlib.Path | io.BufferedIOBase
@@ -23,11 +23,11 @@ Buffer = bytes | memoryview
 
 
 class CheckpointError(ValueError):
-    """A file is not, or no longer, what was saved; the message says why."""
+    """A file is damaged, or not of the expected kind; the message says why."""
 
 
 def write(target: Target, kind: str, files: Mapping[str, Buffer]) -> None:
-    """Write `files` as an archive of this kind. A path is replaced in one step, after the bytes are on the disk."""
+    """Write `files` as an archive of this kind. A path is replaced atomically, once the bytes are on the disk."""
     if not isinstance(target, str | pathlib.Path):
         _write_zip(cast(BinaryIO, target), kind, files)
         return
@@ -35,7 +35,7 @@ def write(target: Target, kind: str, files: Mapping[str, Buffer]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with temporary.open("xb") as file:  # not mkstemp: its files are for one user's eyes only
+        with temporary.open("xb") as file:  # not mkstemp, whose files only their owner can read
             _write_zip(file, kind, files)
             file.flush()
             os.fsync(file.fileno())
@@ -59,7 +59,7 @@ def _write_zip(file: BinaryIO, kind: str, files: Mapping[str, Buffer]) -> None:
 
 
 def _sync_folder(folder: pathlib.Path) -> None:
-    """Make the new name itself durable."""
+    """Make the rename durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -68,9 +68,9 @@ def _sync_folder(folder: pathlib.Path) -> None:
 
 
 def read(source: Target, kind: str) -> dict[str, bytes]:
-    """The files of an archive of this kind, each checked against the manifest. Nothing is unpacked to the disk."""
+    """Return the files of an archive of this kind, each checked against the manifest; nothing is unpacked to disk."""
     if isinstance(source, str | pathlib.Path):
-        with pathlib.Path(source).open("rb") as file:  # a missing file is just missing, not damaged
+        with pathlib.Path(source).open("rb") as file:  # a missing file is a FileNotFoundError, not a CheckpointError
             return _read(file, kind, str(source))
     return _read(cast(BinaryIO, source), kind, "the given file")
 
@@ -104,8 +104,8 @@ def _read_zip(archive: zipfile.ZipFile, kind: str, name: str) -> dict[str, bytes
 
 
 def _read_manifest(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> dict[str, Any]:
-    if info.file_size > LARGEST_MANIFEST or info.compress_type != zipfile.ZIP_STORED:
-        raise CheckpointError(f"{name} has a manifest of {info.file_size} bytes: {LARGEST_MANIFEST} at most are read")
+    if info.file_size > MAX_MANIFEST_BYTES or info.compress_type != zipfile.ZIP_STORED:
+        raise CheckpointError(f"{name} has a manifest of {info.file_size} bytes: {MAX_MANIFEST_BYTES} at most are read")
     try:
         manifest = json.loads(archive.read(info))
         right = manifest.keys() == {"kind", "version", "files"}
@@ -118,7 +118,7 @@ def _read_manifest(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, facts: dict[str, Any], name: str) -> bytes:
-    # Stored, not compressed: so no member can unpack to more than the file's own size.
+    # Only uncompressed members: none can unpack to more than the size of the file.
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != facts["bytes"]:
         raise CheckpointError(f"{name}: {info.filename} has {info.file_size} bytes, {facts['bytes']} were saved")
     data = archive.read(info)

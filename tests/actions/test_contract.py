@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from wolpertinger.actions import ActionProduct, ActionSet, ActionTable
+from wolpertinger.actions import STORED, ActionProduct, ActionSet, ActionTable
 
 LEVELS = [np.array([0.5, -1.0, 0.5, 2.0]), np.eye(3), np.linspace(-1, 1, 5), [[0.25, 1.0], [0.25, 1.0]]]
 N, DIM = 4 * 3 * 5 * 2, 1 + 3 + 1 + 2
@@ -132,6 +132,48 @@ def test_a_proto_action_that_is_not_finite_is_an_error(actions, bad):
 def test_a_proto_action_of_the_wrong_shape_is_an_error(actions, shape):
     with pytest.raises(ValueError, match=rf"queries have shape .*: give \(batch, {DIM}\)"):
         actions.nearest(np.zeros(shape), 1)
+
+
+@pytest.mark.parametrize("size", [1, 7, N, 2 * N])
+def test_blocks_hold_every_action_once(actions, size):
+    assert actions.is_listable
+    blocks = list(actions.blocks(size))
+    assert all(0 < len(block) <= size for block in blocks)
+    found = np.concatenate(blocks)
+    assert found.shape == (N, *actions.space.shape)
+    assert all(action in actions.space for action in found)
+    np.testing.assert_array_equal(as_ids(actions, found), np.arange(N))
+
+
+def test_samples_are_uniform(actions):
+    drawn = actions.sample(np.random.default_rng(0), 100 * N)
+    assert drawn.shape == (100 * N, *actions.space.shape)
+    ids, counts = np.unique(as_ids(actions, drawn), return_counts=True)
+    np.testing.assert_array_equal(ids, np.arange(N))
+    assert (abs(counts - 100) < 50).all()  # five standard deviations
+
+
+def test_the_set_holds_its_actions_and_no_others(actions):
+    (whole,) = actions.blocks(N)
+    inside = whole.reshape(2, N // 2, *actions.space.shape)
+    assert actions.holds(inside).shape == (2, N // 2)
+    assert actions.holds(inside).all()
+    for bad in (-1, N):
+        outside = np.zeros((2, *actions.space.shape), np.int64)
+        outside.flat[-1] = bad
+        assert actions.holds(outside).tolist() == [True, False]
+
+
+def test_a_set_to_which_nothing_was_done_is_of_version_0(actions):
+    assert actions.version == 0
+
+
+def test_files_bring_the_set_back(actions):
+    files = {name: bytes(data) for name, data in actions.to_files().items()}
+    loaded = STORED[actions.kind].from_files(files)
+    assert (type(loaded), loaded.space, loaded.sha256) == (type(actions), actions.space, actions.sha256)
+    queries = np.random.default_rng(0).normal(size=(5, DIM))
+    np.testing.assert_array_equal(loaded.nearest(queries, 7), actions.nearest(queries, 7))
 
 
 def test_an_empty_batch_gives_an_empty_result(actions):

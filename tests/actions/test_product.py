@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from wolpertinger import CheckpointError, TooManyActionsError
 from wolpertinger.actions import ActionProduct, product
 
 
@@ -242,6 +243,40 @@ def test_levels_come_back_as_given_and_read_only():
         np.testing.assert_array_equal(ours, theirs)
         assert not ours.flags.writeable
         assert theirs.flags.writeable
+
+
+def test_only_sets_with_ids_of_63_bits_are_gone_through():
+    assert ActionProduct([[0.0, 1.0]] * 20, space="multidiscrete").is_listable
+    huge = ActionProduct([[0.0, 1.0]] * 100)
+    assert not huge.is_listable
+    with pytest.raises(TooManyActionsError, match=rf"(?s)ActionProduct\(n={2**100}, .* is too large to go through"):
+        huge.blocks(10)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda files: {"product.json": files["product.json"]}, "do not fit: KeyError: 'levels.safetensors'"),
+        (lambda files: {**files, "product.json": b"[]"}, "do not fit: TypeError"),
+        (lambda files: {**files, "product.json": b'{"factors": 3, "space": "discrete"}'}, r"KeyError: 'levels\.2'"),
+        (lambda files: {**files, "product.json": b'{"factors": 2, "space": "evil"}'}, "space=evil does not fit 6 act"),
+        (lambda files: {**files, "levels.safetensors": b""}, "do not fit: SafetensorError"),
+    ],
+)
+def test_files_with_other_content_are_refused(change, match):
+    files = ActionProduct([[0, 1], [0, 1, 2]]).to_files()
+    assert ActionProduct.from_files(files).n == 6
+    with pytest.raises(CheckpointError, match=f"the levels in the file do not fit.*{match.removeprefix('do not fit')}"):
+        ActionProduct.from_files(change(files))
+
+
+def test_files_keep_the_form_of_scalar_and_vector_levels():
+    levels = [np.array([1.0, 2.0]), np.eye(2), np.array([[3.0], [4.0], [5.0]])]
+    loaded = ActionProduct.from_files(ActionProduct(levels, space="multidiscrete").to_files())
+    assert loaded.space == spaces.MultiDiscrete([2, 2, 3])
+    for ours, theirs in zip(loaded.levels, levels, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.shape == theirs.shape
 
 
 def test_the_fingerprint_is_of_the_levels_not_of_the_space():

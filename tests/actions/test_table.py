@@ -10,9 +10,9 @@ import pytest
 from gymnasium import spaces
 
 from wolpertinger import CheckpointError, archive
-from wolpertinger.actions import ActionTable, sample_actions
+from wolpertinger.actions import ActionTable
 from wolpertinger.actions.table import KIND
-from wolpertinger.index import ExactIndex, trials, tune
+from wolpertinger.index import ExactIndex, tune, tuning_run
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def approximate(monkeypatch):
         return 1e6 if isinstance(index, ExactIndex) else index.effort.overfetch + (index.effort.nprobe or 0)
 
     monkeypatch.setattr(tune, "EXACT_BELOW", 1)
-    monkeypatch.setattr(tune, "MOST_QUERIES", 32)
-    monkeypatch.setattr(trials.Task, "_time", time)
+    monkeypatch.setattr(tune, "MAX_TUNING_QUERIES", 32)
+    monkeypatch.setattr(tuning_run.TuningRun, "_time", time)
 
 
 def no_building(monkeypatch):
@@ -152,7 +152,7 @@ def test_health_and_tuning_are_those_of_the_promise(vectors):
     actions = ActionTable(vectors, recall=0.9)
     actions.nearest(vectors[:2], 3)
     (health,) = actions.health
-    assert (health.k, health.promise, health.recall, health.index) == (3, 0.9, 1.0, "exact")
+    assert (health.k, health.target_recall, health.recall, health.index) == (3, 0.9, 1.0, "exact")
     assert actions.tune(vectors[:9], 4).recipe == "exact"
     assert [health.k for health in actions.health] == [3, 4]
     with pytest.raises(ValueError, match=r"index='exact' promises no recall: make the table with recall=0\.99"):
@@ -202,7 +202,6 @@ def test_samples_are_uniform_over_what_is_there(vectors):
     ids, counts = np.unique(drawn, return_counts=True)
     np.testing.assert_array_equal(ids, [1, 2, 4, 5])
     assert (abs(counts - 1_000) < 150).all()  # five standard deviations
-    np.testing.assert_array_equal(sample_actions(actions, np.random.default_rng(0), 4_000), drawn)
 
 
 @pytest.mark.parametrize("options", [{}, {"index": "HNSW8"}, {"index": "IVF4,SQ8", "recall": 0.7}, {"recall": 0.7}])
@@ -332,14 +331,20 @@ def test_a_light_file_keeps_what_was_added_behind_a_memory_map(tmp_path):
     assert loaded.nearest([[9.0, 9.0, 9.0]], 1) == [[40]]
 
 
-class OwnSet:
-    """A user's set whose `sample` means something else."""
+def test_what_was_removed_is_not_held_and_not_listed(vectors):
+    actions = ActionTable(vectors[:24])
+    actions.remove([3, 23])
+    assert actions.holds([[3, 4], [23, 24]]).tolist() == [[False, True], [False, False]]
+    for size in (1, 5, 24, 100):
+        np.testing.assert_array_equal(np.concatenate(list(actions.blocks(size))), actions.ids)
 
-    space = spaces.Discrete(7)
 
-    def sample(self):
-        raise AssertionError
-
-
-def test_random_actions_come_from_the_space_of_a_set_of_ones_own():
-    assert sample_actions(OwnSet(), np.random.default_rng(0), 5).shape == (5,)
+def test_a_promise_says_of_its_lookups_what_the_log_shows(vectors):
+    assert ActionTable(vectors).stats(3) == {}
+    actions = ActionTable(vectors, recall=0.9)
+    assert actions.stats(3) == {"tuning_seconds": 0.0}
+    actions.nearest(vectors[:2], 3)
+    found = actions.stats(3)
+    assert found.pop("tuning_seconds") == actions.tuning_seconds > 0
+    assert found == {"checked": 0, "tunings": 1, "index": "exact", "recall": 1.0}
+    assert actions.stats(4).keys() == {"tuning_seconds"}  # nothing was looked up for this k

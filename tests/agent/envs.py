@@ -6,10 +6,23 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
-from wolpertinger import ActionTable, Exploration, Wolpertinger
+from wolpertinger import MLP, ActionTable, Exploration, Wolpertinger
 
+# The paper's parts, whatever the class chooses by itself.
+PLAIN = {
+    "critic": "mlp",
+    "candidates": "nearest",
+    "learner": "ddpg",
+    "learning_rate": 1e-3,
+    "gamma": 0.99,
+    "tau": 0.005,
+    "train_freq": 1,
+    "gradient_steps": 1,
+}
+PLAIN_NETWORKS = {"net_arch": [16, 16], "layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
 SMALL = {
-    "policy_kwargs": {"net_arch": [16, 16]},
+    **PLAIN,
+    "policy_kwargs": PLAIN_NETWORKS,
     "buffer_size": 1_000,
     "learning_starts": 20,
     "batch_size": 16,
@@ -123,7 +136,9 @@ class NormalisedExtractor(FlattenExtractor):
 
 def small_agent(env=None, policy="MlpPolicy", **kwargs):
     env = TargetEnv(length=5) if env is None else env
-    return Wolpertinger(policy, env, **{"k": 8, **SMALL, **kwargs})
+    settings = {"k": 8, **SMALL, "exploration": Exploration(epsilon=0.1), **kwargs}
+    settings["policy_kwargs"] = {**PLAIN_NETWORKS, **settings["policy_kwargs"]}
+    return Wolpertinger(policy, env, **settings)
 
 
 def greedy(**kwargs):
@@ -166,14 +181,23 @@ def best_of(critic, state, actions, candidates):
     return best, best_q
 
 
-CRITICS = {  # `policy_kwargs` of every kind of critic
+CRITICS = {  # constructor arguments for every kind of MLP critic
     "plain": {},
-    "layer norm": {"layer_norm": True},
-    "interaction": {"interaction": True},
-    "twins": {"n_critics": 2},
-    "tanh": {"activation_fn": torch.nn.Tanh},
-    "one layer": {"net_arch": [48]},
-    "three layers": {"net_arch": [48, 40, 32]},
-    "state layers": {"state_arch": [24, 16], "layer_norm": True, "interaction": True},
-    "all": {"layer_norm": True, "interaction": True, "n_critics": 2},
+    "layer norm": {"policy_kwargs": {"layer_norm": True}},
+    "interaction": {"critic": MLP(interaction=True)},
+    "twins": {"policy_kwargs": {"n_critics": 2}},
+    "tanh": {"policy_kwargs": {"activation_fn": torch.nn.Tanh}},
+    "one layer": {"policy_kwargs": {"net_arch": [48]}},
+    "three layers": {"policy_kwargs": {"net_arch": [48, 40, 32]}},
+    "state layers": {
+        "critic": MLP(interaction=True),
+        "policy_kwargs": {"state_arch": [24, 16], "layer_norm": True},
+    },
+    "all": {"critic": MLP(interaction=True), "policy_kwargs": {"layer_norm": True, "n_critics": 2}},
 }
+
+
+def with_critic(name, **policy_kwargs):
+    """The constructor arguments for one of `CRITICS`, which go before the given `policy_kwargs`."""
+    arguments = CRITICS[name]
+    return {**arguments, "policy_kwargs": {**policy_kwargs, **arguments.get("policy_kwargs", {})}}

@@ -12,17 +12,32 @@ import zipfile
 import gymnasium as gym
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
-from stable_baselines3 import DDPG
+from stable_baselines3 import TD3
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
-from wolpertinger import ActionProduct, ActionTable, CheckpointError, Exploration, Wolpertinger, archive
-from wolpertinger.agent.checkpoint import BUFFER_KIND, KIND
-from wolpertinger.agent.policy import WolpertingerPolicy
-from wolpertinger.index import ExactIndex, trials, tune
+from wolpertinger import (
+    DDPG,
+    MLP,
+    ActionProduct,
+    ActionTable,
+    BestByCritic,
+    CheckpointError,
+    Exploration,
+    Nearest,
+    TwoTower,
+    Union,
+    Wolpertinger,
+    archive,
+)
+from wolpertinger.agent.buffer_files import KIND as BUFFER_KIND
+from wolpertinger.agent.checkpoint import KIND
+from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.index import ExactIndex, tune, tuning_run
 
-from .envs import DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent
+from .envs import PLAIN_NETWORKS, DictEnv, ImageEnv, RoomEnv, TargetEnv, small_agent
 
 OBS = np.random.default_rng(0).uniform(-1, 1, (32, 2)).astype(np.float32)
 
@@ -111,8 +126,17 @@ def test_every_argument_of_the_agent_is_saved(path):
     assert saved.keys() == inspect.signature(Wolpertinger.__init__).parameters.keys() - given_anew - saved_beside
 
 
-def test_training_goes_on_as_if_nothing_had_happened(tmp_path):
-    agent = small_agent(TargetEnv(length=5)).learn(60)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"critic": "two-tower", "candidates": BestByCritic(refresh_every=7)},
+        {"critic": "two-tower", "candidates": "both", "learner": DDPG(anchor=0.1, gradient_at="action")},
+    ],
+    ids=["nearest", "critic", "both"],
+)
+def test_training_goes_on_as_if_nothing_had_happened(tmp_path, settings):
+    agent = small_agent(TargetEnv(length=5), **settings).learn(60)
     agent.save(tmp_path / "agent.zip", include=["replay_buffer"])
     loaded = Wolpertinger.load(tmp_path / "agent.zip", env=TargetEnv(length=5))
     loaded.set_logger(agent.logger)
@@ -138,6 +162,32 @@ def test_k_set_later_is_kept(tmp_path):
     agent.k = 0.25
     agent.save(tmp_path / "agent")
     assert Wolpertinger.load(tmp_path / "agent").k == 256
+
+
+def test_settings_are_saved_as_they_were_given_and_as_they_were_set_since(tmp_path):
+    agent = small_agent(k=0.25, gamma=0.9, train_freq=(2, "step"), learner="ddpg")
+    agent.gamma, agent.batch_size = 0.5, 7
+    agent.save(tmp_path / "agent.zip")
+    saved = json.loads(archive.read(tmp_path / "agent.zip", KIND)["config.json"])
+    assert saved["unsaved_settings"] == []
+    settings = saved["settings"]
+    assert (settings["k"], settings["gamma"], settings["batch_size"]) == (0.25, 0.5, 7)
+    assert settings["critic"] == {"kind": "mlp", "interaction": False}
+    assert settings["candidates"] == {"kind": "nearest"}
+    assert settings["learner"] == DDPG().to_json()
+    assert settings["exploration"] == Exploration(epsilon=0.1).to_json()
+    assert settings["train_freq"] == [2, "step"]
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    assert (loaded.gamma, loaded.batch_size, loaded.train_freq) == (0.5, 7, agent.train_freq)
+
+
+def test_a_loaded_agent_may_look_for_candidates_in_another_way(tmp_path):
+    agent = small_agent(critic="two-tower", candidates="critic").learn(30)
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip", candidates="nearest")
+    assert loaded._arguments["candidates"] == Nearest()
+    same_tensors(loaded.policy.state_dict(), agent.policy.state_dict())
+    assert loaded.explain(OBS[0]).sources.tolist() == ["nearest"] * 8
 
 
 def test_settings_can_be_replaced(path):
@@ -193,6 +243,23 @@ VARIANTS = {
         },
     ),
     "RMSprop": lambda: (TargetEnv(length=4), {"policy_kwargs": {"optimizer_class": torch.optim.RMSprop}}),
+    "two towers": lambda: (
+        TargetEnv(length=4),
+        {
+            "critic": TwoTower(width=4, state_embedding=8, action_embedding=0.5, embedding_scale=3.0),
+            "candidates": BestByCritic(refresh_every=7),
+            "policy_kwargs": {"predict_by": "target"},
+        },
+    ),
+    "both": lambda: (
+        TargetEnv(length=4),
+        {"critic": "two-tower", "candidates": Union((BestByCritic(refresh_every=7), Nearest()))},
+    ),
+    "all": lambda: (TargetEnv(length=4), {"candidates": "all", "critic": MLP(interaction=True)}),
+    "learner": lambda: (
+        TargetEnv(length=4),
+        {"learner": DDPG(critic_loss="huber", anchor=0.1, gradient_at="action", max_grad_norm=2.0)},
+    ),
     "a folder called custom": lambda: (TargetEnv(length=4), {"tensorboard_log": "custom"}),
 }
 
@@ -209,6 +276,9 @@ def test_every_kind_of_agent_comes_back_with_its_buffer(variant, tmp_path):
     same_tensors(optimiser_state(loaded.critic), optimiser_state(agent.critic))
     assert loaded.actions.sha256 == agent.actions.sha256
     assert loaded.actions.space == agent.actions.space
+    for name in ("critic", "candidates", "learner", "exploration", "k"):
+        assert loaded._arguments[name] == agent._arguments[name], name
+    same_tensors(loaded.policy.behaviour.source.state_dict(), agent.policy.behaviour.source.state_dict())
     assert type(loaded.replay_buffer) is type(agent.replay_buffer)
     assert loaded.tensorboard_log == agent.tensorboard_log
     same_buffer(loaded.replay_buffer, agent.replay_buffer)
@@ -277,18 +347,31 @@ def test_a_buffer_is_no_agent_and_an_agent_no_buffer(agent, path, tmp_path):
 
 
 def test_a_file_of_stable_baselines3_is_refused(tmp_path):
-    DDPG("MlpPolicy", gym.make("Pendulum-v1"), buffer_size=10).save(tmp_path / "ddpg.zip")
-    with pytest.raises(CheckpointError, match=r"ddpg\.zip holds no manifest\.json.*like one of Stable-Baselines3"):
-        Wolpertinger.load(tmp_path / "ddpg.zip")
+    TD3("MlpPolicy", gym.make("Pendulum-v1"), buffer_size=10).save(tmp_path / "td3.zip")
+    with pytest.raises(CheckpointError, match=r"td3\.zip holds no manifest\.json.*like one of Stable-Baselines3"):
+        Wolpertinger.load(tmp_path / "td3.zip")
+
+
+@pytest.mark.parametrize("version", [1, 2, archive.VERSION + 1])
+def test_files_of_another_version_are_refused_with_the_version_they_are_of(agent, tmp_path, monkeypatch, version):
+    with monkeypatch.context() as patch:
+        patch.setattr(archive, "VERSION", version)
+        agent.save(tmp_path / "agent.zip")
+        agent.save_replay_buffer(tmp_path / "buffer.zip")
+    assert archive.VERSION == 3
+    with pytest.raises(CheckpointError, match=rf"agent\.zip is of version {version}, this wolpertinger reads 3"):
+        Wolpertinger.load(tmp_path / "agent.zip")
+    with pytest.raises(CheckpointError, match=rf"buffer\.zip is of version {version}, this wolpertinger reads 3"):
+        agent.load_replay_buffer(tmp_path / "buffer.zip")
 
 
 def test_flipped_bytes_in_every_member_are_noticed(path):
     whole = path.read_bytes()
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
-    assert members.keys() == {archive.MANIFEST, "config.json", "networks.safetensors", "optimizers.safetensors"} | {
-        "actions/table.json",
-        "actions/vectors.safetensors",
+    assert members.keys() == {
+        *(archive.MANIFEST, "config.json", "networks.safetensors", "optimizers.safetensors", "candidates.safetensors"),
+        *("actions/table.json", "actions/vectors.safetensors"),
     }
     for content in members.values():
         start = whole.index(content)
@@ -314,6 +397,15 @@ def test_a_truncated_checkpoint_is_refused(path, share):
         (lambda files: {**files, "config.json": b"[" * 100_000}, r"config\.json in the file does not fit"),
         (lambda files: {**files, "networks.safetensors": b"\xff" * 100}, r"networks\.safetensors in the file"),
         (lambda files: {**files, "optimizers.safetensors": b""}, r"optimizers\.safetensors in the file"),
+        (lambda files: {**files, "candidates.safetensors": b""}, r"candidates\.safetensors in the file"),
+        (
+            lambda files: {**files, "candidates.safetensors": safetensors.torch.save({"age": torch.tensor(1)})},
+            r"candidates\.safetensors in the file .*NearestSource keeps no state, the file holds age",
+        ),
+        (
+            with_config(actions={"kind": "evil", "sha256": "", "from_env": False}),
+            r"config\.json in the file does not fit: KeyError: 'evil'",
+        ),
         (lambda files: {**files, "actions/vectors.safetensors": bytes(8)}, "the action table in the file does not fit"),
         (lambda files: {**files, "actions/table.json": b"[" * 100_000}, "the action table in the file does not fit"),
         (
@@ -374,8 +466,8 @@ def test_an_agent_with_a_promised_table_goes_on_without_tuning_again(tmp_path, m
     def time(_, index, repeats=3):  # the scan seems slow, so that an inverted file is chosen
         return 1e6 if isinstance(index, ExactIndex) else index.effort.nprobe
 
-    monkeypatch.setattr(trials.Task, "_time", time)
-    monkeypatch.setattr(tune, "MOST_QUERIES", 100)
+    monkeypatch.setattr(tuning_run.TuningRun, "_time", time)
+    monkeypatch.setattr(tune, "MAX_TUNING_QUERIES", 100)
     vectors = np.random.default_rng(0).uniform(-1, 1, (1_500, 2))
     agent = small_agent(TargetEnv(ActionTable(vectors, index="IVF16,Flat", recall=0.9), length=5)).learn(40)
     before = agent.actions.health
@@ -438,7 +530,7 @@ class OwnBuffer(ReplayBuffer):
 
 
 def test_classes_of_the_users_own_are_asked_for(tmp_path):
-    policy_kwargs = {"features_extractor_class": OwnExtractor, "net_arch": [8]}
+    policy_kwargs = {**PLAIN_NETWORKS, "features_extractor_class": OwnExtractor, "net_arch": [8]}
     agent = small_agent(policy=OwnPolicy, policy_kwargs=policy_kwargs, replay_buffer_class=OwnBuffer)
     agent.save(tmp_path / "agent.zip")
     own = {"policy_kwargs": policy_kwargs, "replay_buffer_class": OwnBuffer}

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
-from wolpertinger import ActionProduct, ActionTable, Exploration
+from wolpertinger import ActionProduct, ActionTable, Exploration, States
 
 from .envs import TargetEnv, best_of, scramble_all, small_agent
 from .test_algorithm import expected_target, filled_agent, networks_of, train_once
@@ -25,21 +25,21 @@ def test_defect_1_candidates_paired_with_the_wrong_states():
     agent = scrambled(TargetEnv(points_per_axis=9), k=6)
     obs = torch.rand(11, 2, generator=torch.Generator().manual_seed(0)) * 2 - 1
     proto = agent.actor(obs)
-    choice = agent.policy.choose(obs, proto, agent.critic)
+    ranking = agent.policy.behaviour.rank(States(obs, proto), agent.critic)
     loops = [
         best_of(agent.critic, state, agent.actions, candidates)
         for state, candidates in zip(obs, agent.actions.nearest(proto.detach().numpy(), 6), strict=True)
     ]
-    np.testing.assert_array_equal(choice.action, [action for action, _ in loops])
-    np.testing.assert_allclose(choice.value, [q for _, q in loops], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(ranking.actions[:, 0], [action for action, _ in loops])
+    np.testing.assert_allclose(ranking.values[:, 0], [q for _, q in loops], rtol=1e-4, atol=1e-6)
 
 
 def test_defect_2_the_argmax_taken_for_an_action_id():
     agent = scrambled(TargetEnv(points_per_axis=9), k=6)
     corner = torch.ones(5, 2)  # its neighbours have the highest ids
-    choice = agent.policy.choose(torch.rand(5, 2), corner, agent.critic)
-    assert (choice.action >= agent.k).all()
-    assert all(action in agent.actions.nearest(corner[:1].numpy(), 6) for action in choice.action.numpy())
+    chosen = agent.policy.behaviour.rank(States(torch.rand(5, 2), corner), agent.critic).actions[:, 0].numpy()
+    assert (chosen >= agent.k).all()
+    assert all(action in agent.actions.nearest(corner[:1].numpy(), 6) for action in chosen)
 
 
 @pytest.mark.parametrize("wrong", ["f alone", "online critic", "online actor", "s instead of s'"])

@@ -8,10 +8,9 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.logger import configure
 
-from wolpertinger import ActionTable
+from wolpertinger import ActionTable, Exploration
 from wolpertinger.agent import diagnostics
-from wolpertinger.agent.policy import Choice
-from wolpertinger.index import ExactIndex, promise, trials, tune
+from wolpertinger.index import ExactIndex, tune, tuned, tuning_run
 
 from .envs import TargetEnv, greedy, scramble_all, small_agent
 
@@ -52,15 +51,20 @@ def test_one_candidate_is_never_reranked(tmp_path):
 
 @pytest.mark.parametrize(("k", "expected"), [(1, "VnnnV n Vn"), (2, "VVVVV V VV")])
 def test_one_of_some_steps_with_one_candidate_is_valued_and_the_first_after_a_row_without(k, expected, monkeypatch):
-    monkeypatch.setattr(diagnostics, "VALUED", 4)
-    agent = small_agent(TargetEnv(length=None), k=k, learning_starts=0, gradient_steps=0)
-    add, valued = agent.diagnostics.add_pick, []
+    monkeypatch.setattr(diagnostics, "VALUED_EVERY", 4)
+    agent = small_agent(TargetEnv(length=None), k=k, learning_starts=0, gradient_steps=0, exploration=Exploration())
+    add, valued, features = agent.diagnostics.add_acting, [], agent.critic.features
 
-    def watch(pick, unit):
-        valued.append("V" if isinstance(pick, Choice) else "n")
-        add(pick, unit)
+    def watch(ranking, unit):
+        valued.append("n")
+        add(ranking, unit)
 
-    monkeypatch.setattr(agent.diagnostics, "add_pick", watch)
+    def asked(obs):
+        valued[-1] = "V"
+        return features(obs)
+
+    monkeypatch.setattr(agent.diagnostics, "add_acting", watch)
+    monkeypatch.setattr(agent.critic, "features", asked)
     for row in expected.split():
         agent.learn(len(row), reset_num_timesteps=not valued)
         agent.dump_logs()
@@ -116,9 +120,9 @@ def test_the_measured_recall_of_a_promise_is_in_the_log(tmp_path, monkeypatch):
     def time(_, index, repeats=3):  # the scan seems slow, so that an inverted file is chosen
         return 2.0 if isinstance(index, ExactIndex) else 1.0 + index.effort.nprobe / 100
 
-    monkeypatch.setattr(trials.Task, "_time", time)
-    monkeypatch.setattr(tune, "MOST_QUERIES", 100)
-    monkeypatch.setattr(promise, "CHECKED_SHARE", 0.5)
+    monkeypatch.setattr(tuning_run.TuningRun, "_time", time)
+    monkeypatch.setattr(tune, "MAX_TUNING_QUERIES", 100)
+    monkeypatch.setattr(tuned, "CHECKED_SHARE", 0.5)
     vectors = np.random.default_rng(0).uniform(-1, 1, (1_500, 2))
     actions = ActionTable(vectors, index="IVF16,Flat", recall=0.7)
     row = last_row(small_agent(TargetEnv(actions, length=5)), tmp_path)

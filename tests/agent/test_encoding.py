@@ -9,6 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import NStepReplayBuffer
 from stable_baselines3.common.torch_layers import NatureCNN
 
+from wolpertinger import DDPG, BestByCritic, Nearest, TwoTower, Union
 from wolpertinger.agent.encoding import decode_space, decode_value, encode_space, encode_value
 
 SPACES = [
@@ -50,6 +51,15 @@ def test_values_there_and_back(value):
     decoded = decode_value(json.loads(json.dumps(encode_value(value))))
     assert decoded == value
     assert type(decoded) is type(value)
+
+
+def test_settings_become_what_they_say_of_themselves():
+    for settings in (TwoTower(width=3), DDPG(anchor=0.5), Nearest()):
+        assert encode_value({"part": settings}) == {"part": settings.to_json()}
+    both = encode_value(Union((Nearest(), BestByCritic(refresh_every=3))))
+    assert both == {"kind": "both", "sources": [{"kind": "nearest"}, {"kind": "critic", "refresh_every": 3}]}
+    with pytest.raises(TypeError, match="cannot be saved"):
+        encode_value(Union((Nearest(), len)))
 
 
 def test_numpy_numbers_become_plain_ones():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.env_util import make_vec_env
 
@@ -13,7 +12,12 @@ from .envs import GuidedEnv, TargetEnv, greedy, scramble_all, small_agent
 
 
 def explorer(n=10, seed=0, **kwargs):
-    return Explorer(Exploration(**kwargs), spaces.Discrete(n), seed)
+    return Explorer(Exploration(**kwargs), ActionProduct([np.arange(n)]), seed)
+
+
+def draw(actions, count):
+    """Random actions, none of them guided."""
+    return Explorer(Exploration(), actions, 0).draw(np.arange(count), lambda places: [])
 
 
 def test_noise_is_on_the_proto_action_before_the_lookup():
@@ -119,22 +123,21 @@ def test_random_actions_come_with_chance_epsilon():
 def test_no_candidates_are_looked_for_where_the_action_is_random():
     vec_env = make_vec_env(lambda: TargetEnv(length=5), n_envs=50)
     agent = small_agent(vec_env, learning_starts=0, exploration=Exploration(sigma=0.1, epsilon=0.4), gradient_steps=0)
-    looked, choose = [], agent.policy.choose
-    agent.policy.choose = lambda obs, *args: (looked.append(len(obs)), choose(obs, *args))[1]
+    looked, rank = [], agent.policy.behaviour.rank
+    agent.policy.behaviour.rank = lambda states, *args: (looked.append(len(states)), rank(states, *args))[1]
     agent.learn(2_000)
     assert sum(looked) / 2_000 == pytest.approx(0.6, abs=0.05)
 
 
-@pytest.mark.parametrize("space", [spaces.Discrete(6), spaces.MultiDiscrete([2, 3])])
+@pytest.mark.parametrize("space", ["discrete", "multidiscrete"])
 def test_random_actions_are_uniform_over_a(space):
-    drawn = Explorer(Exploration(), space, 0).random(6_000)
-    _, counts = np.unique(drawn, axis=0, return_counts=True)
+    _, counts = np.unique(draw(ActionProduct([[0, 1], [0, 1, 2]], space=space), 6_000), axis=0, return_counts=True)
     assert len(counts) == 6
     assert counts / 6_000 == pytest.approx(1 / 6, abs=0.02)
 
 
 def test_ids_of_63_bits_are_drawn():
-    assert Explorer(Exploration(), spaces.Discrete(2**62), 0).random(100).max() > 2**61
+    assert draw(ActionProduct([[0, 1]] * 62), 100).max() > 2**61
 
 
 def test_guided_actions_come_from_what_the_current_state_offers():
@@ -198,8 +201,8 @@ def test_bad_settings_are_refused(settings, match):
 
 
 def test_a_ladder_spreads_the_noise_over_the_environments():
-    explorer = Explorer(Exploration(sigma=0.2, final_sigma=0.0, ladder=True), spaces.Discrete(5), seed=0)
-    draws = np.array([explorer.perturb(np.zeros((5, 3)), progress=0.9) for _ in range(2_000)])  # whatever the progress
+    process = explorer(sigma=0.2, final_sigma=0.0, ladder=True)
+    draws = np.array([process.perturb(np.zeros((5, 3)), progress=0.9) for _ in range(2_000)])  # whatever the progress
     assert draws.std(axis=(0, 2)) == pytest.approx([0.2, 0.15, 0.1, 0.05, 0.0], rel=0.05)
 
 
@@ -213,8 +216,8 @@ def test_a_ladder_needs_its_end():
 
 
 def test_a_ladder_of_one_rung_falls_over_the_training():
-    explorer = Explorer(Exploration(sigma=0.4, final_sigma=0.0, ladder=True), spaces.Discrete(5), seed=0)
-    assert explorer.perturb(np.zeros((1, 3)), progress=1.0).tolist() == [[0.0, 0.0, 0.0]]
+    process = explorer(sigma=0.4, final_sigma=0.0, ladder=True)
+    assert process.perturb(np.zeros((1, 3)), progress=1.0).tolist() == [[0.0, 0.0, 0.0]]
 
 
 def test_guided_actions_that_were_removed_are_not_taken():

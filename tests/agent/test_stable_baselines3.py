@@ -169,8 +169,8 @@ def test_the_agent_acts_on_normalised_observations():
     vec_env = VecNormalize(DummyVecEnv([lambda: Monitor(TargetEnv(length=5))]))
     agent = small_agent(vec_env, learning_starts=0, gradient_steps=0, exploration=greedy())
     scramble_all(agent)
-    seen, choose = [], agent.policy.choose
-    agent.policy.choose = lambda obs, *args: (seen.append(obs), choose(obs, *args))[1]
+    seen, rank = [], agent.policy.behaviour.rank
+    agent.policy.behaviour.rank = lambda states, *args: (seen.append(states.obs), rank(states, *args))[1]
     agent.learn(30)
     assert max(obs.abs().max() for obs in seen) > 1.05
 

@@ -13,7 +13,7 @@ N = 23
 
 def random_sparse(n, density, rng):
     return sp.random_array(
-        (n, n), density=density, rng=rng, data_sampler=lambda size: rng.uniform(0, 0.4, size)
+        (n, n), density=density, random_state=rng, data_sampler=lambda size: rng.uniform(0, 0.4, size)
     ).tocsr()
 
 

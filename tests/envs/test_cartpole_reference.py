@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import cartpole_planner as planner
-from benchmarks.cartpole_control import FeedbackController, regulator
-from benchmarks.cartpole_reference import (
+from benchmarks.learning import cartpole_planner as planner
+from benchmarks.learning.cartpole_control import FeedbackController, regulator
+from benchmarks.learning.cartpole_reference import (
     EVALUATION_STARTS,
     RESULT,
     PlanController,
@@ -17,8 +17,9 @@ from benchmarks.cartpole_reference import (
     make_env,
     play,
 )
-from benchmarks.cartpole_twin import push
-from wolpertinger.envs.cartpole import HALF_TRACK, MAX_FORCE, MAX_STEPS, POLE_LENGTHS, Plant, reference_return
+from benchmarks.learning.cartpole_twin import push
+from wolpertinger.envs.cartpole import HALF_TRACK, MAX_FORCE, MAX_STEPS, POLE_LENGTHS, Plant
+from wolpertinger.envs.cartpole_reference import reference_return
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ def test_the_best_fixed_plan_is_the_best_of_all_tried_one_by_one(text, n, max_mo
 def test_the_search_in_blocks_misses_no_plan(monkeypatch):
     world = PuddleMap.generate(9, 2)
     whole = world.best_fixed_plan(7)
-    monkeypatch.setattr("wolpertinger.envs.puddle_map.BLOCK_MOVES", 200)
+    monkeypatch.setattr("wolpertinger.envs.puddle_map.MOVES_PER_BLOCK", 200)
     np.testing.assert_array_equal(world.best_fixed_plan(7)[0], whole[0])
     assert world.best_fixed_plan(7)[1] == whole[1]
 

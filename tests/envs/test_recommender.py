@@ -12,7 +12,7 @@ import wolpertinger  # noqa: F401 - registers the environments
 from wolpertinger.envs import Recommender, RecommenderVector
 from wolpertinger.envs.acceptance import Acceptance
 from wolpertinger.envs.catalogue import Catalogue
-from wolpertinger.envs.recommender import Task, make
+from wolpertinger.envs.recommender import RecommenderTask, make
 
 ID = "wolpertinger/Recommender-v0"
 W = np.array([[0.3, 0.8, 0.0, 0.5], [0.1, 0.0, 0.9, 0.2], [0.6, 0.4, 0.0, 1.0], [0.2, 0.2, 0.2, 0.2]])
@@ -25,7 +25,7 @@ def own(acceptance=W, **options):
 
 
 def own_vector(num_envs):
-    return RecommenderVector(Task(Catalogue(Acceptance.of(W), REWARDS, VECTORS), guided=2), num_envs)
+    return RecommenderVector(RecommenderTask(Catalogue(Acceptance.of(W), REWARDS, VECTORS), guided=2), num_envs)
 
 
 def bound(share, count):

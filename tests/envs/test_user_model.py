@@ -16,7 +16,7 @@ N = 12
 def draw(seed, n=N):
     """A user with sparse chances, a base rate and a diagonal, and the dense W."""
     rng = np.random.default_rng(seed)
-    sparse = sp.random_array((n, n), density=0.3, rng=rng, data_sampler=lambda size: rng.uniform(0, 0.7, size))
+    sparse = sp.random_array((n, n), density=0.3, random_state=rng, data_sampler=lambda size: rng.uniform(0, 0.7, size))
     acceptance = Acceptance(sparse, rng.uniform(0, 0.2, n), rng.uniform(0.5, 1, n))
     return UserModel(acceptance, rng.uniform(0, 2, n)), acceptance.rows(np.arange(n))
 

@@ -77,9 +77,9 @@ def test_a_sample_that_misleads_loses_nothing(sampled, k, monkeypatch):
     queries = (rng.normal(size=(6, 3)) / 10).astype(np.float32)
     guessed = []
     monkeypatch.setattr(exact, "search_rows", lambda *args: None)  # as in tables of several blocks
-    guess = shortlist.Shortlist._take_by_guess
+    guess = shortlist.Shortlist._take_by_estimate
     monkeypatch.setattr(
-        shortlist.Shortlist, "_take_by_guess", lambda *args: guessed.append(guess(*args)) or guessed[-1]
+        shortlist.Shortlist, "_take_by_estimate", lambda *args: guessed.append(guess(*args)) or guessed[-1]
     )
     np.testing.assert_array_equal(ExactIndex(vectors).search(queries, k), brute_force(vectors, queries, k))
     assert guessed == [sampled == "like the others" or (sampled == "nearest" and k == 1)]
@@ -147,10 +147,10 @@ def test_the_table_is_not_copied(tmp_path):
 
 
 @pytest.mark.parametrize("block_bytes", [exact.BLOCK_BYTES, 4 * 37])
-@pytest.mark.parametrize("few", [exact.FEW_QUERIES, 2])
+@pytest.mark.parametrize("few", [exact.QUERIES_PER_BLOCK, 2])
 def test_rows_that_come_and_go_leave_it_exact(block_bytes, few, monkeypatch):
     monkeypatch.setattr(exact, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(exact, "FEW_QUERIES", few)
+    monkeypatch.setattr(exact, "QUERIES_PER_BLOCK", few)
     rng = np.random.default_rng(0)
     store = Store(rng.integers(-2, 3, size=(60, 3)).astype(np.float32))
     index = ExactIndex(store)

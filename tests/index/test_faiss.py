@@ -8,7 +8,7 @@ import pytest
 
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import Effort, FaissIndex
-from wolpertinger.index.faiss_build import LARGEST, TooSlowError
+from wolpertinger.index.faiss_build import MAX_COORDINATE, TooSlowError
 from wolpertinger.index.measure import recall
 from wolpertinger.index.store import Store
 
@@ -57,7 +57,7 @@ def test_padding_and_repeats_end_in_an_exact_scan(vectors, queries, monkeypatch,
     stub = Stub(np.array(answer), len(vectors))
     monkeypatch.setattr(index, "_faiss", stub)
     monkeypatch.setattr("wolpertinger.index.faiss._search_params", lambda *_: None)
-    monkeypatch.setattr("wolpertinger.index.faiss.find_lists", lambda _: None)
+    monkeypatch.setattr("wolpertinger.index.faiss.find_ivf", lambda _: None)
     monkeypatch.setattr("wolpertinger.index.faiss.innermost", lambda index: index)
     np.testing.assert_array_equal(index.search(queries, 3), ExactIndex(vectors).search(queries, 3))
     assert stub.calls == 1  # there is nothing wider
@@ -202,9 +202,9 @@ def test_one_row_too_large_for_faiss_makes_no_other_unfindable(vectors, queries)
     store = Store(vectors)
     index = FaissIndex(store, "IVF16,SQ8")
     index.search(queries, 3)
-    new = store.add(np.full((1, 4), 10 * LARGEST))
+    new = store.add(np.full((1, 4), 10 * MAX_COORDINATE))
     np.testing.assert_array_equal(index.search(queries, 20), ExactIndex(vectors).search(queries, 20))
-    assert index.search(np.full((1, 4), 9 * LARGEST), 1) == new
+    assert index.search(np.full((1, 4), 9 * MAX_COORDINATE), 1) == new
 
 
 def test_small_tables_are_no_reason_to_print_warnings(vectors, capfd):

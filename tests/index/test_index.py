@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from wolpertinger.index import ExactIndex, FaissIndex, Index, PromisedIndex, Store, build, trials, tune
+from wolpertinger.index import ExactIndex, FaissIndex, Index, Store, TunedIndex, build, tune, tuning_run
 from wolpertinger.index.faiss import Effort
 
 RECIPES = [
@@ -21,11 +21,11 @@ RECIPES = [
     "IVF16,SQ8,RFlat",
 ]
 OVERFETCH = " x4"  # marks a recipe whose search re-ranks four times as many candidates
-PROMISED = "promised "  # marks a recipe whose settings are tuned, however small the table and fast its scan
+TUNED = "tuned "  # marks a recipe whose settings are tuned, however small the table and fast its scan
 KINDS = [
     *("exact", "auto", *RECIPES),
     *(recipe + OVERFETCH for recipe in ("IVF16,SQ8", "IVF16,PQ6x4fs", "PQ6x4fs", "HNSW16")),
-    *(PROMISED + recipe for recipe in ("IVF16,Flat", "IVF16,PQ6x4fs", "HNSW16")),
+    *(TUNED + recipe for recipe in ("IVF16,Flat", "IVF16,PQ6x4fs", "HNSW16")),
 ]
 EXACT = ["exact", "auto"]
 N, DIM = 300, 6
@@ -45,18 +45,20 @@ def make(kind, vectors):
     store = Store(vectors)
     if kind.endswith(OVERFETCH):
         return FaissIndex(store, kind.removesuffix(OVERFETCH), effort=Effort(overfetch=4)), store
-    if kind.startswith(PROMISED):
-        return build(kind.removeprefix(PROMISED), store, recall=0.8), store
+    if kind.startswith(TUNED):
+        return build(kind.removeprefix(TUNED), store, recall=0.8), store
     return build(kind, store), store
 
 
 @pytest.fixture(autouse=True)
 def no_table_is_too_small_to_tune(kind_name, monkeypatch):
-    if kind_name.startswith(PROMISED):
+    if kind_name.startswith(TUNED):
         monkeypatch.setattr(tune, "EXACT_BELOW", 1)
-        monkeypatch.setattr(tune, "MOST_QUERIES", 32)  # to measure on, which takes most of the time
-        # The scan seems slow, so that whatever keeps the promise besides it is chosen.
-        monkeypatch.setattr(trials.Task, "_time", lambda _, index, repeats=3: 1.0 + isinstance(index, ExactIndex))
+        monkeypatch.setattr(tune, "MAX_TUNING_QUERIES", 32)  # to measure on, which takes most of the time
+        # The scan seems slow, so that whatever else reaches the recall is chosen.
+        monkeypatch.setattr(
+            tuning_run.TuningRun, "_time", lambda _, index, repeats=3: 1.0 + isinstance(index, ExactIndex)
+        )
 
 
 @pytest.fixture
@@ -149,7 +151,7 @@ def test_one_dimension_works(kind):
             np.testing.assert_array_equal(found, brute_force(vectors, queries, k))
 
 
-@pytest.mark.parametrize("kind", [*EXACT, "Flat", "HNSW16", "HNSW16 x4", "promised HNSW16"])
+@pytest.mark.parametrize("kind", [*EXACT, "Flat", "HNSW16", "HNSW16 x4", "tuned HNSW16"])
 def test_one_vector_works(kind):
     index, _ = make(kind, [[1.0, 2.0]])
     np.testing.assert_array_equal(index.search([[0.0, 0.0], [9.0, 9.0]], 1), [[0], [0]])
@@ -157,7 +159,7 @@ def test_one_vector_works(kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "," in kind or "PQ" in kind])
 def test_one_vector_is_too_few_to_train_on_and_the_error_says_so(kind):
-    recipe = kind.removeprefix(PROMISED).removesuffix(OVERFETCH)
+    recipe = kind.removeprefix(TUNED).removesuffix(OVERFETCH)
     with pytest.raises(ValueError, match=f"index='{re.escape(recipe)}' cannot be built on 1 vec.* give more vec"):
         make(kind, np.ones((1, DIM)))
 
@@ -235,7 +237,7 @@ def faiss_objects(index):
     """The FAISS indexes behind an index, by their identity."""
     if isinstance(index, FaissIndex):
         return [id(index._faiss)]
-    return [id(built._faiss) for built in index._tuner.built.values()] if isinstance(index, PromisedIndex) else []
+    return [id(built._faiss) for built in index._tuner.built.values()] if isinstance(index, TunedIndex) else []
 
 
 def test_added_rows_are_found_at_once_without_a_rebuild(kind):
@@ -298,16 +300,16 @@ def test_ids_are_never_given_again(kind):
         (None, None, ExactIndex),
         ("exact", 0.9, ExactIndex),
         ("Flat", None, FaissIndex),
-        (None, "fast", PromisedIndex),
-        ("auto", None, PromisedIndex),
-        ("IVF16,Flat", 0.9, PromisedIndex),
+        (None, "fast", TunedIndex),
+        ("auto", None, TunedIndex),
+        ("IVF16,Flat", 0.9, TunedIndex),
     ],
 )
 def test_what_is_built(index, recall, expected):
     built = build(index, random_table(), recall=recall)
     assert type(built) is expected
-    if expected is PromisedIndex:
-        assert built.promise == {"fast": 0.7, None: 0.99, 0.9: 0.9}[recall]
+    if expected is TunedIndex:
+        assert built.recall == {"fast": 0.7, None: 0.99, 0.9: 0.9}[recall]
 
 
 @pytest.mark.parametrize("name", ["nonsense", "", "IVF16", "PQ7", "Exact"])

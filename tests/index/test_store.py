@@ -86,7 +86,7 @@ def test_a_reduction_in_parts_is_the_same(vectors, monkeypatch):
     store = Store(vectors)
     store.add([[-5.0, 90.0]])
     store.remove([0, 1, 2])
-    monkeypatch.setattr(store_module, "REDUCED_ROWS", 2)  # the first block has no row left
+    monkeypatch.setattr(store_module, "ROWS_PER_REDUCTION", 2)  # the first block has no row left
     np.testing.assert_array_equal(store.reduce(np.minimum), [-5, 7])
     np.testing.assert_array_equal(store.reduce(np.maximum), [18, 90])
 
@@ -133,7 +133,7 @@ def test_what_cannot_be_added_is_an_error_and_nothing_is(vectors, rows, error, m
 
 
 def test_more_rows_than_ids_are_an_error(vectors, monkeypatch):
-    monkeypatch.setattr(store_module, "LARGEST", 11)
+    monkeypatch.setattr(store_module, "MAX_ROWS", 11)
     store = Store(vectors)
     store.add(vectors[:1])
     with pytest.raises(ValueError, match="12 vectors are too many: 11 at most"):

@@ -1,9 +1,29 @@
 """The set A of actions: a table of vectors, or a product of levels that is never enumerated."""
 
-from wolpertinger.actions.base import ActionSet, resolve_k
-from wolpertinger.actions.listing import can_list, list_actions
+from wolpertinger.actions.base import (
+    ActionSet,
+    ActionSpace,
+    TooManyActionsError,
+    count_actions,
+    resolve_k,
+    same_actions,
+    sample_space,
+)
 from wolpertinger.actions.product import ActionProduct
-from wolpertinger.actions.sample import sample_actions
 from wolpertinger.actions.table import ActionTable
 
-__all__ = ["ActionProduct", "ActionSet", "ActionTable", "can_list", "list_actions", "resolve_k", "sample_actions"]
+STORED: dict[str, type[ActionSet]] = {"table": ActionTable, "product": ActionProduct}
+"""The sets that a checkpoint can hold, by their `kind`."""
+
+__all__ = [
+    "STORED",
+    "ActionProduct",
+    "ActionSet",
+    "ActionSpace",
+    "ActionTable",
+    "TooManyActionsError",
+    "count_actions",
+    "resolve_k",
+    "same_actions",
+    "sample_space",
+]

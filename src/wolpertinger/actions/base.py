@@ -1,48 +1,160 @@
-"""The action set A: what the agent needs to know of it, and how k is read."""
+"""The action set A: what a set must say of itself, and what follows from that."""
 
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from math import prod
 from numbers import Integral, Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-MOST_CANDIDATES = 2**24  # that a share may come to: a share of a huge set is hardly what was meant
+from wolpertinger.archive import Buffer
+
+MAX_CANDIDATES = 2**24  # that a share may come to: a share of a huge set is hardly what was meant
+MAX_ID = 2**63  # ids are 64-bit integers
+FINGERPRINTED = 1_000  # actions whose vectors stand for the set in the default fingerprint
 
 Floats = npt.NDArray[np.floating[Any]]
 Actions = npt.NDArray[np.int64]
+ActionSpace = spaces.Discrete | spaces.MultiDiscrete
 
 
-@runtime_checkable
-class ActionSet(Protocol):
-    """A set of discrete actions, each with a vector. Arrays go in and come out as numpy."""
+class TooManyActionsError(ValueError):
+    """The set has too many actions to go through all of them."""
+
+
+class ActionSet(ABC):
+    """A set of discrete actions, each with a vector. Arrays go in and come out as numpy.
+
+    A set of your own says `space`, `n`, `dim`, `low`, `high`, `embed` and `nearest`; everything else has a default.
+    """
+
+    kind: ClassVar[str | None] = None
+    """What a checkpoint calls sets that it can hold; None: the file holds the fingerprint only."""
 
     @property
-    def space(self) -> spaces.Discrete | spaces.MultiDiscrete:
+    @abstractmethod
+    def space(self) -> ActionSpace:
         """What the environment takes: ids (`Discrete`) or digits (`MultiDiscrete`)."""
 
     @property
+    @abstractmethod
     def n(self) -> int:
-        """How many actions there are: a Python int, which may be 2**100."""
+        """Number of actions: a Python int, which may be 2**100."""
 
     @property
+    @abstractmethod
     def dim(self) -> int:
-        """Numbers in an action's vector."""
+        """Length of an action's vector."""
 
     @property
+    @abstractmethod
     def low(self) -> Floats:
         """Smallest coordinate of any action, per dimension (dim,)."""
 
     @property
+    @abstractmethod
     def high(self) -> Floats:
         """Largest coordinate of any action, per dimension (dim,)."""
 
+    @abstractmethod
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors of actions: ids (...) or digits (..., d) become (..., dim)."""
 
+    @abstractmethod
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """The k distinct actions closest to each proto-action (batch, dim), nearest first: (batch, k, ...)."""
+
+    @property
+    def version(self) -> int:
+        """Changes whenever actions are added or removed."""
+        return 0
+
+    @property
+    def sha256(self) -> str:
+        """Fingerprint of the set, by which a checkpoint recognises it: here of its size, bounds and a sample."""
+        sample = self.sample(np.random.default_rng(0), FINGERPRINTED)
+        digest = hashlib.sha256(f"{type(self).__name__} {self.n} {self.dim}".encode())
+        for part in (self.low, self.high, self.embed(sample)):
+            digest.update(np.ascontiguousarray(part, np.float32).tobytes())
+        return digest.hexdigest()
+
+    def sample(self, rng: np.random.Generator, n: int) -> Actions:
+        """n actions drawn uniformly: ids (n,) or digits (n, d)."""
+        return sample_space(self.space, rng, n)
+
+    def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether each of these actions is in the set: ids (...) or digits (..., d) become (...)."""
+        sizes, given = _sizes(self.space), np.asarray(actions, np.int64)
+        inside = (given >= 0) & (given < sizes)
+        return inside if isinstance(self.space, spaces.Discrete) else inside.all(axis=-1)
+
+    def blocks(self, size: int) -> Iterator[Actions]:
+        """Every action once, in blocks of at most `size`: ids (m,) or digits (m, d). Raises TooManyActionsError."""
+        if not self.is_listable:
+            raise TooManyActionsError(f"{self!r} is too large to go through: {self.n} actions")
+        return (self._members(start, min(start + size, self.n)) for start in range(0, self.n, size))
+
+    @property
+    def is_listable(self) -> bool:
+        """Whether `blocks` can go through the set: its actions have ids of 63 bits."""
+        return self.n < MAX_ID
+
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether an action between two others does about what lies between them, as the levels of a control."""
+        return False
+
+    def _members(self, start: int, stop: int) -> Actions:
+        ids = np.arange(start, stop)
+        if isinstance(self.space, spaces.Discrete):
+            return ids
+        return np.stack(np.unravel_index(ids, self.space.nvec), axis=-1)
+
+    def stats(self, k: int) -> dict[str, float | str]:
+        """What the log shows of lookups for k: recall and index, if they are approximate; `tuning_seconds`."""
+        return {}
+
+    def with_space(self, space: ActionSpace) -> "ActionSet":
+        """The same actions in the form of another space of the same size, if the set has that form too."""
+        return self
+
+    def to_files(self) -> Mapping[str, Buffer]:
+        """What a checkpoint holds of the set, by file name; `from_files` of the same `kind` reads it."""
+        return {}
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes]) -> Self:
+        """The set from what `to_files` gave."""
+        raise TypeError(f"{cls.__name__} is not held in files: give actions= to load")
+
+
+def sample_space(space: spaces.Space, rng: np.random.Generator, n: int) -> Actions:
+    """n actions drawn uniformly from a Discrete or MultiDiscrete space: ids (n,) or digits (n, d)."""
+    if isinstance(space, spaces.MultiDiscrete):
+        return rng.integers(space.nvec, size=(n, *space.nvec.shape))
+    assert isinstance(space, spaces.Discrete)
+    return rng.integers(int(space.n), size=n)
+
+
+def count_actions(space: spaces.Space) -> int:
+    """Number of actions in a Discrete or MultiDiscrete space, as a Python int."""
+    return prod(int(n) for n in np.ravel(_sizes(space)))
+
+
+def same_actions(space: spaces.Space, other: spaces.Space) -> bool:
+    """Whether two spaces hold the same actions, whatever their integer type."""
+    if isinstance(space, spaces.Discrete):
+        return isinstance(other, spaces.Discrete) and space.n == other.n
+    return isinstance(other, spaces.MultiDiscrete) and np.array_equal(_sizes(space), other.nvec)
+
+
+def _sizes(space: Any) -> Any:
+    return space.n if isinstance(space, spaces.Discrete) else space.nvec
 
 
 def resolve_k(k: int | float, n: int) -> int:
@@ -58,6 +170,6 @@ def resolve_k(k: int | float, n: int) -> int:
         raise ValueError(f"k={k!r} is not a share: give {accepted}")
     # Exact for any n: 0.29 * 100 is 28.999999999999996 in floats, and 2**100 does not fit one.
     count = max(1, int(Fraction(repr(float(k))) * n))
-    if count > MOST_CANDIDATES:
-        raise ValueError(f"k={k!r} of {n} actions are {count} candidates: give a count of {MOST_CANDIDATES} at most")
+    if count > MAX_CANDIDATES:
+        raise ValueError(f"k={k!r} of {n} actions are {count} candidates: give a count of {MAX_CANDIDATES} at most")
     return count

@@ -1,7 +1,8 @@
-"""One factor of a product of actions: its levels, and the levels nearest to a point."""
+"""The factors of a product of actions: their levels, and the levels nearest to a point."""
 
+import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -129,3 +130,61 @@ def smallest(values: Reals, k: int, ties: Callable[[npt.NDArray[np.bool_]], list
     if tied.any():
         order[tied] = np.lexsort([*reversed(ties(tied)), values[tied]], axis=1)[:, : k + 1]
     return order[:, :k]
+
+
+def check_levels(number: int, levels: npt.ArrayLike) -> Reals:
+    """The levels of one factor as a read-only (i, m)."""
+    array = np.asarray(levels)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"factor {number} has levels of type {array.dtype}: give real numbers")
+    if array.ndim not in (1, 2) or 0 in array.shape:
+        raise ValueError(
+            f"factor {number} has levels of shape {array.shape}: give (i,) or (i, m), with at least one level"
+        )
+    reals = array.astype(np.float64).reshape(len(array), -1)
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(reals.astype(np.float32)).all(axis=1)
+    if bad.any():
+        raise ValueError(f"factor {number} has {bad.sum()} levels that are not finite (first: level {bad.argmax()})")
+    reals.flags.writeable = False
+    return reals
+
+
+def share_factors(levels: list[Reals]) -> list[Factor]:
+    """One Factor per different array: equal factors share it, and are looked up together."""
+    distinct: dict[tuple[tuple[int, ...], bytes], Factor] = {}
+    factors = []
+    for array in levels:
+        key = (array.shape, hashlib.sha256(array.data).digest())
+        if key not in distinct:
+            distinct[key] = Factor(array)
+        factors.append(distinct[key])
+    return factors
+
+
+class FactorGroup(NamedTuple):
+    """Factors with the same levels, which are looked up together."""
+
+    factor: Factor
+    size: int
+    numbers: Digits | slice
+    """Which of the factors they are."""
+    columns: Digits | slice
+    """The coordinates that they take up in an action's vector."""
+
+
+def group_factors(factors: list[Factor]) -> list[FactorGroup]:
+    """The factors by their levels."""
+    starts = np.cumsum([0, *(factor.width for factor in factors)])
+    groups = []
+    for factor in dict.fromkeys(factors):
+        numbers = np.flatnonzero([other is factor for other in factors])
+        columns = (starts[numbers][:, None] + np.arange(factor.width)).ravel()
+        groups.append(FactorGroup(factor, len(numbers), as_slice(numbers), as_slice(columns)))
+    return groups
+
+
+def as_slice(places: Digits) -> Digits | slice:
+    """Places that follow each other as a slice, which takes a view where they would take a copy."""
+    first, last = int(places[0]), int(places[-1]) + 1
+    return slice(first, last) if last - first == len(places) else places

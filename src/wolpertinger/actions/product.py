@@ -2,39 +2,32 @@
 
 import copy
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import ceil, log2, prod
-from typing import Literal, NamedTuple
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+import safetensors.numpy
 from gymnasium import spaces
+from safetensors import SafetensorError
 
-from wolpertinger.actions.base import Actions
-from wolpertinger.actions.factor import Digits, Factor, Reals
+from wolpertinger.actions.base import MAX_ID, Actions, ActionSet, ActionSpace, same_actions
+from wolpertinger.actions.factor import Digits, Factor, Reals, as_slice, check_levels, group_factors, share_factors
 from wolpertinger.actions.fold import Fold
+from wolpertinger.archive import Buffer, CheckpointError
 from wolpertinger.index import check_ids, check_k, check_queries
 
-Space = spaces.Discrete | spaces.MultiDiscrete | Literal["discrete", "multidiscrete"]
+Space = ActionSpace | Literal["discrete", "multidiscrete"]
+CONFIG, LEVELS = "product.json", "levels.safetensors"
 
-ID_LIMIT = 2**63
 BLOCK_BYTES = 1 << 25  # temporaries of a lookup
 TABLE_ROWS = 4096
 
 
-class _Group(NamedTuple):
-    """Factors with the same levels, which are looked up together."""
-
-    factor: Factor
-    size: int
-    numbers: Digits | slice
-    """Which of the factors they are."""
-    columns: Digits | slice
-    """The coordinates that they take up in an action's vector."""
-
-
-class ActionProduct:
+class ActionProduct(ActionSet):
     """Every combination of one level per factor: discretised controls, plans of n steps.
 
     `levels` holds, per factor, scalars (i,) or vectors (i, m); an action's vector is its levels side by side.
@@ -42,8 +35,10 @@ class ActionProduct:
     `space` ("discrete", "multidiscrete" or a Gymnasium space of the right size) chooses.
     """
 
+    kind = "product"
+
     def __init__(self, levels: Sequence[npt.ArrayLike], *, space: Space | None = None) -> None:
-        factors = _share([_check_levels(number, factor) for number, factor in enumerate(levels)])
+        factors = share_factors([check_levels(number, factor) for number, factor in enumerate(levels)])
         if not factors:
             raise ValueError("levels are empty: give at least one factor, such as [np.linspace(-1, 1, 21)]")
         self._factors = factors
@@ -52,24 +47,24 @@ class ActionProduct:
         self._nvec = np.array(self._sizes, np.int64)
         self._n = prod(self._sizes)
         self._dim = sum(factor.width for factor in factors)
-        self._groups = _group(factors)
+        self._groups = group_factors(factors)
         self._parts, self._factor_of, self._start = _lay_out(factors)
         self._at_once: dict[int, int] = {}  # queries, by k
         self._space = self._resolve_space(space)
 
     @property
-    def space(self) -> spaces.Discrete | spaces.MultiDiscrete:
+    def space(self) -> ActionSpace:
         """What the environment takes: ids (`Discrete`) or digits (`MultiDiscrete`)."""
         return self._space
 
     @property
     def n(self) -> int:
-        """How many actions there are: a Python int, which may be 2**100."""
+        """Number of actions: a Python int, which may be 2**100."""
         return self._n
 
     @property
     def dim(self) -> int:
-        """Numbers in an action's vector."""
+        """Length of an action's vector."""
         return self._dim
 
     @property
@@ -96,6 +91,11 @@ class ActionProduct:
             digest.update(f"{factor.levels.dtype.str} {factor.levels.shape} ".encode())
             digest.update(factor.levels.data)
         return digest.hexdigest()
+
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether every factor is a scale of numbers."""
+        return all(factor.width == 1 for factor in self._factors)
 
     def with_space(self, space: Space) -> "ActionProduct":
         """The same set with actions in the form of another space."""
@@ -132,11 +132,6 @@ class ActionProduct:
             end -= table.shape[1]
         return vectors
 
-    def members(self, start: int, stop: int) -> Actions:
-        """The actions with the ids from `start` to before `stop`: these ids, or their digits."""
-        ids = np.arange(start, stop)
-        return ids if self._has_ids else self.digits(ids)
-
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """The k distinct actions closest to each proto-action (batch, dim), nearest first: ids (batch, k) or
         digits (batch, k, d). Exact in float64, ties by id. The cost follows k and the factors, not n.
@@ -154,6 +149,21 @@ class ActionProduct:
         for start in range(0, len(queries), step):
             found[start : start + step] = self._nearest(queries[start : start + step], k)
         return found
+
+    def to_files(self) -> Mapping[str, Buffer]:
+        """The levels, and the form of the actions."""
+        levels = {f"levels.{number}": np.ascontiguousarray(level) for number, level in enumerate(self.levels)}
+        config = {"factors": len(self._factors), "space": "discrete" if self._has_ids else "multidiscrete"}
+        return {CONFIG: json.dumps(config).encode(), LEVELS: safetensors.numpy.save(levels)}
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes]) -> Self:
+        """The product from what `to_files` gave."""
+        try:
+            config, levels = json.loads(files[CONFIG]), safetensors.numpy.load(files[LEVELS])
+            return cls([levels[f"levels.{number}"] for number in range(config["factors"])], space=config["space"])
+        except (KeyError, TypeError, ValueError, AttributeError, SafetensorError) as error:
+            raise CheckpointError(f"the levels in the file do not fit: {type(error).__name__}: {error}") from error
 
     def __repr__(self) -> str:
         return f"ActionProduct(n={self._n}, factors={len(self._factors)}, dim={self.dim}, space={self._space})"
@@ -223,7 +233,7 @@ class ActionProduct:
         return isinstance(self._space, spaces.Discrete)
 
     def _check_ids_fit(self) -> None:
-        if self._n >= ID_LIMIT:
+        if self._n >= MAX_ID:
             raise ValueError(f"{self._n} actions are too many for ids in 63 bits: use digits (MultiDiscrete)")
 
     def _check_digits(self, digits: npt.ArrayLike) -> Digits:
@@ -232,72 +242,23 @@ class ActionProduct:
             raise ValueError(f"digits have shape {array.shape}: give (..., {len(self._nvec)}), one per factor")
         return check_ids(array, self._nvec)
 
-    def _resolve_space(self, space: Space | None) -> spaces.Discrete | spaces.MultiDiscrete:
+    def _resolve_space(self, space: Space | None) -> ActionSpace:
         if space is None:
-            space = "discrete" if self._n < ID_LIMIT else "multidiscrete"
+            space = "discrete" if self._n < MAX_ID else "multidiscrete"
         if space == "multidiscrete":
             return spaces.MultiDiscrete(self._nvec)
         if space == "discrete" or isinstance(space, spaces.Discrete):
             self._check_ids_fit()
         if space == "discrete":
             return spaces.Discrete(self._n)
-        same_ids = isinstance(space, spaces.Discrete) and space.n == self._n and space.start == 0
-        same_digits = (
-            isinstance(space, spaces.MultiDiscrete) and np.array_equal(space.nvec, self._nvec) and not space.start.any()
-        )
-        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and (same_ids or same_digits):
-            return space
+        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
+            own = spaces.Discrete(self._n) if isinstance(space, spaces.Discrete) else spaces.MultiDiscrete(self._nvec)
+            if same_actions(own, space):
+                return space
         raise ValueError(
             f"space={space} does not fit {self._n} actions of {len(self._nvec)} factors: give Discrete({self._n}), "
             f'MultiDiscrete({self._nvec.tolist()}), "discrete" or "multidiscrete"'
         )
-
-
-def _check_levels(number: int, levels: npt.ArrayLike) -> Reals:
-    """The levels of one factor as a read-only (i, m)."""
-    array = np.asarray(levels)
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"factor {number} has levels of type {array.dtype}: give real numbers")
-    if array.ndim not in (1, 2) or 0 in array.shape:
-        raise ValueError(
-            f"factor {number} has levels of shape {array.shape}: give (i,) or (i, m), with at least one level"
-        )
-    reals = array.astype(np.float64).reshape(len(array), -1)
-    with np.errstate(over="ignore"):
-        bad = ~np.isfinite(reals.astype(np.float32)).all(axis=1)
-    if bad.any():
-        raise ValueError(f"factor {number} has {bad.sum()} levels that are not finite (first: level {bad.argmax()})")
-    reals.flags.writeable = False
-    return reals
-
-
-def _share(levels: list[Reals]) -> list[Factor]:
-    """One Factor per different array: equal factors share it, and are looked up together."""
-    distinct: dict[tuple[tuple[int, ...], bytes], Factor] = {}
-    factors = []
-    for array in levels:
-        key = (array.shape, hashlib.sha256(array.data).digest())
-        if key not in distinct:
-            distinct[key] = Factor(array)
-        factors.append(distinct[key])
-    return factors
-
-
-def _group(factors: list[Factor]) -> list[_Group]:
-    """The factors by their levels."""
-    starts = np.cumsum([0, *(factor.width for factor in factors)])
-    groups = []
-    for factor in dict.fromkeys(factors):
-        numbers = np.flatnonzero([other is factor for other in factors])
-        columns = (starts[numbers][:, None] + np.arange(factor.width)).ravel()
-        groups.append(_Group(factor, len(numbers), _as_slice(numbers), _as_slice(columns)))
-    return groups
-
-
-def _as_slice(places: Digits) -> Digits | slice:
-    """Places that follow each other as a slice, which takes a view where they would take a copy."""
-    first, last = int(places[0]), int(places[-1]) + 1
-    return slice(first, last) if last - first == len(places) else places
 
 
 def _lay_out(factors: list[Factor]) -> tuple[npt.NDArray[np.float32], Digits | slice, Digits]:
@@ -313,4 +274,4 @@ def _lay_out(factors: list[Factor]) -> tuple[npt.NDArray[np.float32], Digits | s
     first = dict(zip(cut, np.cumsum([0, *map(len, parts)]).tolist(), strict=False))
     factor_of = np.repeat(np.arange(len(factors)), [len(cut[factor]) for factor in factors])
     start = np.concatenate([first[factor] + factor.n * np.arange(len(cut[factor])) for factor in factors])
-    return np.concatenate(parts), _as_slice(factor_of), start
+    return np.concatenate(parts), as_slice(factor_of), start

@@ -1,7 +1,7 @@
 """An action set given as a table: one vector per action."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,15 +10,15 @@ from gymnasium import spaces
 
 from wolpertinger import archive
 from wolpertinger.actions import table_files
-from wolpertinger.actions.base import Actions
-from wolpertinger.index import Health, PromisedIndex, Store, Tuning, build, check_ids
+from wolpertinger.actions.base import Actions, ActionSet
+from wolpertinger.index import LookupStats, Store, TunedIndex, TuningResult, build, check_ids
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 
 KIND = "wolpertinger action table"
 HASHED_ROWS = 1 << 16  # at a time
 
 
-class ActionTable:
+class ActionTable(ActionSet):
     """Actions, each with a row of `vectors` (n, dim), and an index that finds the rows nearest to a point.
 
     :param vectors: float32 in C order is used without a copy, memory-mapped or not: do not change it afterwards.
@@ -30,6 +30,8 @@ class ActionTable:
 
     Actions can be added and removed; the others keep their ids. Not while another thread is looking up.
     """
+
+    kind = "table"
 
     def __init__(
         self,
@@ -52,12 +54,12 @@ class ActionTable:
 
     @property
     def n(self) -> int:
-        """How many actions there are."""
+        """Number of actions."""
         return self._store.n
 
     @property
     def dim(self) -> int:
-        """Numbers in an action's vector."""
+        """Length of an action's vector."""
         return self._store.dim
 
     @property
@@ -68,16 +70,11 @@ class ActionTable:
     @property
     def recall(self) -> float | None:
         """The promised recall, if one was asked for."""
-        return self._index.promise if isinstance(self._index, PromisedIndex) else None
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether actions were added or removed since it was made."""
-        return self._store.version > 0
+        return self._index.recall if isinstance(self._index, TunedIndex) else None
 
     @property
     def version(self) -> int:
-        """Another number whenever actions were added or removed."""
+        """Changes whenever actions are added or removed; 0 at first."""
         return self._store.version
 
     @property
@@ -106,14 +103,14 @@ class ActionTable:
         return self._cached("sha256", self._hash)
 
     @property
-    def health(self) -> list[Health]:
+    def health(self) -> list[LookupStats]:
         """How the promised recall is kept, for each k that was looked up; empty without a promise."""
-        return self._index.health() if isinstance(self._index, PromisedIndex) else []
+        return self._index.stats() if isinstance(self._index, TunedIndex) else []
 
     @property
     def tuning_seconds(self) -> float:
         """Spent on choosing and tuning the index, in all; 0 without a promise."""
-        return self._index.tuning_seconds if isinstance(self._index, PromisedIndex) else 0.0
+        return self._index.tuning_seconds if isinstance(self._index, TunedIndex) else 0.0
 
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors (..., dim) of the actions with these ids (...), also of removed ones."""
@@ -132,9 +129,22 @@ class ActionTable:
         drawn = rng.integers(self.n, size=n)
         return drawn if self.n == self._store.size else self.ids[drawn]
 
-    def tune(self, protos: npt.ArrayLike, k: int, *, batch: int = BATCH) -> Tuning:
+    def blocks(self, size: int) -> Iterator[Actions]:
+        """The ids of all actions that are there, in blocks of at most `size`."""
+        ids = self.ids
+        return (ids[start : start + size] for start in range(0, len(ids), size))
+
+    def stats(self, k: int) -> dict[str, float | str]:
+        """How the promised recall is kept for k, and what tuning took so far; empty without a promise."""
+        found: dict[str, float | str] = {}
+        for health in (health for health in self.health if health.k == k):
+            found = {"checked": health.checked, "tunings": health.tunings, "index": health.index}
+            found |= {} if health.recall is None else {"recall": health.recall}
+        return found | ({} if self.recall is None else {"tuning_seconds": self.tuning_seconds})
+
+    def tune(self, protos: npt.ArrayLike, k: int, *, batch: int = BATCH) -> TuningResult:
         """Choose the index for k now, on these proto-actions; the result lists all that was tried."""
-        if not isinstance(self._index, PromisedIndex):
+        if not isinstance(self._index, TunedIndex):
             raise ValueError(f"index={self._index_name!r} promises no recall: make the table with recall=0.99, say")
         return self._index.tune(protos, k, batch=batch)
 

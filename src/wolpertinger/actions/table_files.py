@@ -10,7 +10,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from wolpertinger.archive import Buffer, CheckpointError
-from wolpertinger.index import PromisedIndex, Store
+from wolpertinger.index import Store, TunedIndex
 from wolpertinger.index.faiss import FaissIndex
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buf
     if unknown := set(exclude) - {"vectors"}:
         raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude takes vectors")
     index, store = table._index, table._store
-    promised = index if isinstance(index, PromisedIndex) else None
+    promised = index if isinstance(index, TunedIndex) else None
     built = promised.built if promised else {index.recipe: index.to_bytes()} if isinstance(index, FaissIndex) else {}
     config = {
         "index": table.index,
@@ -81,7 +81,7 @@ def restore(cls: Any, files: Mapping[str, bytes], vectors: npt.ArrayLike | None)
 def _make(cls: Any, store: Store, config: dict[str, Any], built: dict[str, npt.NDArray[np.uint8]]) -> Any:
     options = {} if config["build_seconds"] is None else {"build_seconds": config["build_seconds"]}
     table = cls(store, index=config["index"], recall=config["recall"], _built=built, **options)
-    if isinstance(table._index, PromisedIndex):
+    if isinstance(table._index, TunedIndex):
         table._index.state = config["tuned"]
     return table
 

@@ -1,8 +1,8 @@
-"""The agent: Algorithm 1 in `policy.py`, Algorithm 2 in `algorithm.py`."""
+"""The agent on Stable-Baselines3: spaces, exploration, buffers, logging, checkpoints."""
 
 from wolpertinger.agent.algorithm import Wolpertinger
+from wolpertinger.agent.explanation import Explanation
 from wolpertinger.agent.exploration import Exploration
-from wolpertinger.agent.policy import Explanation
 from wolpertinger.archive import CheckpointError
 
 __all__ = ["CheckpointError", "Explanation", "Exploration", "Wolpertinger"]

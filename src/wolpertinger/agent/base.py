@@ -12,15 +12,13 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.utils import LinearSchedule, get_system_info
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.agent import checkpoint
+from wolpertinger.agent import buffer_files, checkpoint, validation
 from wolpertinger.agent.exploration import Exploration
-from wolpertinger.agent.match import match_actions, require_discrete, require_same_actions
-from wolpertinger.agent.options import check_remembered
-from wolpertinger.agent.policy import WolpertingerPolicy
-from wolpertinger.envs.vector import GymnasiumVecEnv
+from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
 
 class ActionSetAlgorithm(OffPolicyAlgorithm):
@@ -31,10 +29,9 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     exploration: Exploration
     final_learning_rate: float | None
     replay_buffer: ReplayBuffer
-    forms: dict[str, str]
-    """`critic` and `candidates`, as they were given."""
+    _arguments: dict[str, Any]
+    """The constructor's, by name, as they were given."""
     _actions_from_env: bool
-    _k: int | float | None
     k: int
 
     @staticmethod
@@ -42,16 +39,17 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         env = maybe_make_env(env, verbose)
         if isinstance(env, gym.vector.VectorEnv):
             env = VecMonitor(GymnasiumVecEnv(env))
-        require_discrete(env.action_space)
+        validation.require_discrete(env.action_space)
         return OffPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Train in another environment from now on: one with the same spaces and the same actions."""
         wrapped = self._wrap_env(env, self.verbose)
-        match_actions(self.actions, wrapped.action_space, wrapped, self.exploration)
+        validation.match_actions(self.actions, wrapped.action_space, wrapped)
+        validation.require_guidance(self.exploration, wrapped)
         if self._actions_from_env:
-            require_same_actions(self.actions, wrapped)
-        check_remembered(self.policy_kwargs, unwrap_vec_normalize(wrapped))
+            validation.require_same_actions(self.actions, wrapped)
+        validation.require_fixed_observations(self._arguments["critic"], wrapped)
         super().set_env(wrapped, force_reset)
 
     def _setup_lr_schedule(self) -> None:
@@ -78,11 +76,11 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
 
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """Write the replay buffer in the same form as the agent: safetensors, JSON, checksums."""
-        checkpoint.save_buffer(self.replay_buffer, path)
+        buffer_files.save_buffer(self.replay_buffer, path)
 
     def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
-        checkpoint.load_buffer(self.replay_buffer, path)
+        buffer_files.load_buffer(self.replay_buffer, path)
 
     @classmethod
     def load(

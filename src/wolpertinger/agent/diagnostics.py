@@ -7,13 +7,12 @@ import torch
 from stable_baselines3.common.logger import Logger
 from torch import Tensor
 
-from wolpertinger.actions import ActionSet, ActionTable
-from wolpertinger.agent.clock import Clock
-from wolpertinger.agent.policy import Choice, Pick
+from wolpertinger.actions import ActionSet
+from wolpertinger.policy import Policy, Ranking
 
 SATURATED = 0.97  # |tanh| beyond which its gradient is below 6 %
 STEPS_AT_ONCE = 100  # of acting
-VALUED = 17  # one of so many steps at k = 1, where nobody else needs the values; few episodes are as long
+VALUED_EVERY = 17  # steps of acting without a choice, where nobody else needs the values; few episodes are as long
 
 # What is logged of acting: the tensor without which a step tells nothing of it, and how it follows from all of them.
 MEANS: dict[str, tuple[str, Callable[[dict[str, Tensor]], Tensor]]] = {
@@ -31,14 +30,15 @@ class Diagnostics:
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
         self._counts: defaultdict[str, int] = defaultdict(int)
-        self._unvalued = VALUED  # steps since values were seen
+        self._unvalued = VALUED_EVERY  # steps since values were seen
         self._begin()
 
     def _begin(self) -> None:
         self._acting: defaultdict[str, list[Tensor]] = defaultdict(list)
         self._steps = 0
 
-    def add(self, **values: Tensor) -> None:
+    def add(self, values: dict[str, Tensor]) -> None:
+        """One value of each name."""
         self._add(1, values)
 
     def _add(self, count: int, totals: dict[str, Tensor]) -> None:
@@ -46,22 +46,19 @@ class Diagnostics:
             self._sums[name] = self._sums[name] + total if name in self._sums else total
             self._counts[name] += count
 
-    @property
-    def want_values(self) -> bool:
-        """Whether the next acting step should be one with values, though nobody else may need them."""
-        return self._unvalued >= VALUED - 1
-
-    def add_pick(self, pick: Pick, unit: Tensor | None) -> None:
-        """One acting step: what was picked, and the actor's output in [-1, 1] before noise, if anyone asked it."""
-        # Tensors of one row cost what an operation costs, so a hundred steps are worked out at once: 3 times as fast.
+    def add_acting(self, ranking: Ranking, unit: Tensor | None) -> None:
+        """One acting step: what was ranked, and the actor's output in [-1, 1] before noise, if anyone asked it."""
+        # Tensors of one row cost what an operation costs, so a hundred steps are averaged at once: 3 times as fast.
         seen = {"unit": unit}
-        if isinstance(pick, Choice):
-            seen |= {"value": pick.value, "mean": pick.mean, "is_nearest": pick.is_nearest}
-            seen |= {} if unit is None else {"vector": pick.vector, "proto": pick.proto}
+        # Where there was no choice nobody has asked the critic, which the log does now and then.
+        is_valued = ranking.candidates.only is None or self._unvalued >= VALUED_EVERY - 1
+        if is_valued:
+            seen |= {"value": ranking.values[:, 0], "mean": ranking.mean, "is_nearest": ranking.is_nearest}
+            seen |= {} if unit is None else {"vector": ranking.vectors[:, 0], "proto": ranking.states.proto}
         for name, tensor in seen.items():
             if tensor is not None:
                 self._acting[name].append(tensor)
-        self._unvalued = 0 if isinstance(pick, Choice) else self._unvalued + 1
+        self._unvalued = 0 if is_valued else self._unvalued + 1
         self._steps += 1
         if self._steps == STEPS_AT_ONCE:
             self._add_acting()
@@ -74,20 +71,17 @@ class Diagnostics:
                 self._add(steps, {name: steps * value(seen).mean()})
         self._begin()
 
-    def record(self, logger: Logger, clock: Clock, actions: ActionSet, k: int) -> None:
-        """Write the means since the last call, the seconds spent in each part of the work, and the lookup's recall."""
+    def record(self, logger: Logger, policy: Policy, actions: ActionSet) -> None:
+        """Write the means since the last call, the seconds of each section, and what the lookup says of itself."""
         self._add_acting()
         for name, total in self._sums.items():
             logger.record(f"train/{name}", (total / self._counts[name]).item())
         if "q_chosen" not in self._sums:  # so short a row: the next one is to have it
-            self._unvalued = VALUED
+            self._unvalued = VALUED_EVERY
         self._sums, self._counts = {}, defaultdict(int)
-        for name, seconds in clock.seconds.items():
+        for name, seconds in policy.timer.seconds.items():
             logger.record(f"time/{name}", seconds)
-        healths = actions.health if isinstance(actions, ActionTable) else []
-        for health in (health for health in healths if health.k == k):
-            if health.recall is not None:
-                logger.record("lookup/recall", health.recall)
-            logger.record("lookup/checked", health.checked)
-            logger.record("lookup/tunings", health.tunings)
-            logger.record("lookup/index", health.index, exclude="tensorboard")
+        for name, number in policy.source.stats().items():
+            logger.record(f"candidates/{name}", number)
+        for name, fact in actions.stats(min(policy.k, actions.n)).items():
+            logger.record(f"lookup/{name}", fact, exclude="tensorboard" if isinstance(fact, str) else None)

@@ -1,12 +1,20 @@
 """Spaces, classes and settings as JSON, and back; what cannot be said in JSON is never run, but named."""
 
+import pathlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
+from safetensors import SafetensorError
 from stable_baselines3.common import buffers, torch_layers
+
+from wolpertinger import archive
+from wolpertinger.archive import CheckpointError
+from wolpertinger.settings import Settings
 
 # Classes that a checkpoint may name. Anything else must be given to `load` by the user.
 KNOWN_CLASSES = {
@@ -25,6 +33,8 @@ CLASS_NAMES = {found: name for name, found in reversed(KNOWN_CLASSES.items())}
 
 def encode_value(value: Any) -> Any:
     """A setting as JSON; raises TypeError for what JSON and the known classes cannot say."""
+    if isinstance(value, Settings):
+        value = value.to_json()
     if isinstance(value, dict):
         return {str(name): encode_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -90,3 +100,27 @@ def _encode_array(array: npt.NDArray[Any]) -> Any:
 
 def _decode_array(encoded: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.broadcast_to(np.asarray(encoded, dtype=dtype), shape).copy()
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Whatever is wrong with the content of a file, its name comes with it."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"{name} in the file does not fit: {type(error).__name__}: {error}") from error
+
+
+def with_suffix(target: archive.Target) -> archive.Target:
+    """Paths get .zip if they have no suffix, as in Stable-Baselines3."""
+    if isinstance(target, str | pathlib.Path) and not pathlib.Path(target).suffix:
+        return pathlib.Path(target).with_suffix(".zip")
+    return target
+
+
+def existing_path(source: archive.Target) -> archive.Target:
+    if isinstance(source, str | pathlib.Path) and not pathlib.Path(source).is_file():
+        return with_suffix(source)
+    return source

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
-from wolpertinger.actions import ActionSet, ActionTable, sample_actions
+from wolpertinger.actions import ActionSet
+from wolpertinger.settings import Settings, check_flag, check_number, is_number
 
 NOISES = ("gaussian", "ornstein-uhlenbeck")
 
 
 @dataclass(frozen=True)
-class Exploration:
+class Exploration(Settings):
     """How to explore. Noise and epsilon go linearly from their first to their final value."""
 
+    kind: ClassVar[str] = "exploration"
     noise: str | None = "gaussian"
     """On the proto-action: "gaussian", "ornstein-uhlenbeck" (correlated over an episode), or None."""
     sigma: float = 0.1
@@ -43,26 +45,27 @@ class Exploration:
             raise ValueError(f"noise={self.noise!r}: give {', '.join(map(repr, NOISES))} or None")
         for name in ("epsilon", "final_epsilon", "guided"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
+            is_left_out = value is None and name == "final_epsilon"
+            if not is_left_out and not (is_number(value) and 0 <= value <= 1):
                 raise ValueError(f"{name}={value!r}: give a chance in [0, 1]")
         for name in ("sigma", "final_sigma", "theta"):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name}={value!r}: give a finite number of at least 0")
-        if not 0 < self.decay <= 1:
+            check_number(name, getattr(self, name), optional=name == "final_sigma")
+        if not (is_number(self.decay) and 0 < self.decay <= 1):
             raise ValueError(f"decay={self.decay!r}: give a share of the training in (0, 1]")
-        if not isinstance(self.ladder, bool):
-            raise ValueError(f"ladder={self.ladder!r}: give True or False")
+        check_flag("ladder", self.ladder)
         if self.ladder and (self.noise is None or self.final_sigma is None):
             raise ValueError("ladder=True: give noise, and final_sigma, where the ladder ends")
+
+    def __call__(self, actions: ActionSet, seed: int | None) -> "Explorer":
+        return Explorer(self, actions, seed)
 
 
 class Explorer:
     """The random process of one agent: `Exploration` with its generator and its state."""
 
-    def __init__(self, spec: Exploration, source: ActionSet | spaces.Space, seed: int | None) -> None:
+    def __init__(self, spec: Exploration, actions: ActionSet, seed: int | None) -> None:
         self.spec = spec
-        self.source = source
+        self.actions = actions
         self.rng = np.random.default_rng(seed)
         self._drift = np.zeros((0, 0))  # Ornstein-Uhlenbeck noise, one row per environment
 
@@ -98,10 +101,6 @@ class Explorer:
         if len(self._drift) == len(ended):
             self._drift[ended] = 0.0
 
-    def random(self, n: int) -> npt.NDArray[np.int64]:
-        """Uniform over A (n, ...)."""
-        return sample_actions(self.source, self.rng, n)
-
     def at_random(self, n: int, epsilon: float) -> npt.NDArray[np.bool_]:
         """Which of n environments take a random action, before anyone looks for the policy's (n,)."""
         return self.rng.random(n) < epsilon
@@ -110,12 +109,11 @@ class Explorer:
         self, places: npt.NDArray[np.int64], offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]]
     ) -> npt.NDArray[np.int64]:
         """Random actions for the environments at `places`; `offered(places)` gives the environments' subsets."""
-        actions = self.random(places.size)
+        actions = self.actions.sample(self.rng, places.size)
         guided = np.flatnonzero(self.rng.random(places.size) < self.spec.guided)
         if guided.size:
             for place, subset in zip(guided, offered(places[guided]), strict=True):
-                if isinstance(self.source, ActionTable):
-                    subset = subset[self.source.holds(subset)]
+                subset = np.asarray(subset)[self.actions.holds(subset)]  # some may have been removed
                 if len(subset):  # else it stays one of all A
                     actions[place] = subset[self.rng.integers(len(subset))]
         return actions

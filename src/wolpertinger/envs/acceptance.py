@@ -1,4 +1,4 @@
-"""W[i, j], the chance that a user at item i accepts item j, held sparse: no dense N x N matrix at any size."""
+"""W[i, j], the chance that a user at item i accepts item j, stored sparse: never as a dense N x N matrix."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 Array = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
-ROUNDING = 1e-9  # by how much sums of chances may miss 0 or 1
+ROUNDING = 1e-9  # tolerance of sums of chances at 0 and 1
 
 
 class Acceptance:
@@ -27,7 +27,7 @@ class Acceptance:
         self._starts = np.searchsorted(self._rows, np.arange(self.n))
         self._values = self._beyond_base + self._base_rate(self.base)  # W where it is stored
         self._check_chances()
-        self._places = _Places(self.n, self._rows, self._columns)
+        self._pairs = _PairTable(self.n, self._rows, self._columns)
         self._below_base = np.unique(self._rows[self._off_diagonal & (self._beyond_base < -ROUNDING)])
 
     @property
@@ -35,7 +35,7 @@ class Acceptance:
         return self._rows != self._columns
 
     def _base_rate(self, base: Array) -> Array:
-        """The base rate's part of every stored entry."""
+        """Return the base rate's part of every stored entry."""
         return np.where(self._off_diagonal, self.weight[self._rows] * base[self._columns], 0.0)
 
     def _check_chances(self) -> None:
@@ -49,7 +49,7 @@ class Acceptance:
 
     @classmethod
     def of(cls, chances: Any) -> "Acceptance":
-        """Read what a user gives: a dense or scipy-sparse matrix, or (sparse, base) or (sparse, base, weight)."""
+        """Convert what a user gives: a dense or scipy-sparse matrix, (sparse, base) or (sparse, base, weight)."""
         if isinstance(chances, Acceptance):
             return chances
         if isinstance(chances, tuple):
@@ -59,14 +59,14 @@ class Acceptance:
         return cls(chances)
 
     def at(self, i: npt.ArrayLike, j: npt.ArrayLike) -> Array:
-        """W[i, j] for pairs of states and items, broadcast."""
+        """Return W[i, j] for pairs of states and items, broadcast."""
         i, j = np.asarray(i, dtype=np.int64), np.asarray(j, dtype=np.int64)
-        stored, place = self._places.find(i, j)
-        base_rate = self.weight.take(i) * self.base.take(j)  # the diagonal is stored, and needs no care here
+        stored, place = self._pairs.find(i, j)
+        base_rate = self.weight.take(i) * self.base.take(j)  # the diagonal is always stored: no special case
         return np.where(stored, self._values.take(place), base_rate)
 
     def rows(self, i: npt.ArrayLike) -> Array:
-        """Dense rows W[i, :] for a few states (len(i), n)."""
+        """Return dense rows W[i, :] for a few states (len(i), n)."""
         i = np.asarray(i, dtype=np.int64)
         dense = self.weight[i, None] * self.base[None, :]
         dense[np.arange(i.size), i] = 0.0
@@ -76,21 +76,21 @@ class Acceptance:
         return dense
 
     def dot(self, x: Array) -> Array:
-        """W @ x."""
+        """Return W @ x."""
         stored = np.bincount(self._rows, weights=self._beyond_base * x[self._columns], minlength=self.n)
         return stored + self.weight * (self.base @ x - self.base * x)
 
     def column_means(self) -> Array:
-        """Mean of every column: how often a random user accepts each item."""
+        """Return the mean of every column: the chance that a random user accepts each item."""
         stored = np.bincount(self._columns, weights=self._beyond_base, minlength=self.n)
         return (stored + self.base * (self.weight.sum() - self.weight)) / self.n
 
     def diagonal(self) -> Array:
-        """W[i, i]."""
+        """Return W[i, i]."""
         return self.at(np.arange(self.n), np.arange(self.n))
 
     def best(self, gain: Array) -> tuple[Array, Ids]:
-        """max_j W[i, j] * gain[j] for every i, and its j; needs some gain >= 0, as non-negative rewards give."""
+        """Return max_j W[i, j] * gain[j] for every i, and its j; some gain must be >= 0, as with rewards >= 0."""
         # Off the stored entries only the base rate counts, and there the best item is the same for every row but
         # its own: so the two best are enough. Where a row does store it, the stored value is the larger one...
         by_base = self.base * gain
@@ -111,7 +111,7 @@ class Acceptance:
         return values, items
 
     def top(self, gain: Array, m: int) -> Ids:
-        """The m items with the largest W[i, j] * gain[j] for every i, best first (n, m)."""
+        """Return the m items with the largest W[i, j] * gain[j] for every i, best first (n, m)."""
         chosen = np.empty((self.n, m), dtype=np.int64)
         for states in _blocks(np.arange(self.n)):
             score = self.rows(states) * gain
@@ -121,7 +121,7 @@ class Acceptance:
         return chosen
 
     def scaled(self, median_best: float) -> "Acceptance":
-        """The same chances times one factor, so that the median of the rows' best chances is `median_best`."""
+        """Return these chances times one factor, so that the median of the rows' best chances is `median_best`."""
         if not 0 < median_best <= 1:
             raise ValueError(f"median_best={median_best!r}: give a chance in (0, 1]")
         best, _ = self.best(np.ones(self.n))
@@ -139,10 +139,10 @@ class Acceptance:
         return Acceptance(sparse, base, self.weight)
 
 
-class _Places:
-    """Where each pair of sorted, distinct pairs is: a hash table made and searched by numpy.
+class _PairTable:
+    """A hash table of the places of sorted, distinct pairs, built and searched by numpy.
 
-    A binary search takes a branch per bit that no processor foresees: 26 us for 256 pairs among 34,391, this 15 us.
+    It is faster than a binary search, whose branches no processor predicts.
     """
 
     def __init__(self, n: int, rows: Ids, columns: Ids) -> None:
@@ -160,7 +160,7 @@ class _Places:
         self._place = np.append(order, 0)
 
     def find(self, i: Ids, j: Ids) -> tuple[npt.NDArray[np.bool_], Ids]:
-        """Which pairs there are, and the places of those."""
+        """Return which pairs are stored, and the places of those."""
         keys = i * self._stride + j
         slot = self._first.take(keys & self._mask)
         for _ in range(self._steps):  # as many as the fullest bucket needs
@@ -169,7 +169,7 @@ class _Places:
 
 
 def _entries(sparse: Any) -> tuple[int, Ids, Ids, Array]:
-    """Size, rows, columns and values of a square matrix, sorted, each pair once, the whole diagonal included."""
+    """Return size, rows, columns and values of a square matrix, sorted, each pair once, with the whole diagonal."""
     given = sp.coo_array(sparse, dtype=np.float64)
     n = given.shape[0]
     if given.shape != (n, n) or n < 2:
@@ -182,7 +182,7 @@ def _entries(sparse: Any) -> tuple[int, Ids, Ids, Array]:
 
 
 def _blocks(states: Ids, size: int = 512) -> Iterator[Ids]:
-    """A few states at a time: dense rows of all at once would be the N x N matrix."""
+    """Yield a few states at a time: dense rows of all would be the N x N matrix."""
     for start in range(0, states.size, size):
         yield states[start : start + size]
 

@@ -1,23 +1,23 @@
-"""The paper's cart-pole swing-up in MuJoCo, its force in as many levels as one likes."""
+"""The paper's cart-pole swing-up in MuJoCo, with a force of any number of levels."""
 
-import json
 import math
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import gymnasium as gym
-import mujoco
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions import ActionProduct
+from wolpertinger.envs.batch_env import BatchEnv, require_whole
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.cartpole import CartPoleView
 from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
-from wolpertinger.envs.together import TogetherEnv, require_whole
+from wolpertinger.imports import needs_extra
+
+with needs_extra("control", "the cart-pole"):
+    import mujoco
 
 Floats = npt.NDArray[np.float32]
 
@@ -54,8 +54,8 @@ MODEL = f"""
 """
 
 # The ends of the track give way a little; the speeds are well above what 10 newtons can reach on 4 metres.
-_MOST = np.array([HALF_TRACK + 0.5, 1, 1, 20, 100, POLE_LENGTHS[1]], dtype=np.float32)
-OBSERVATION_SPACE = spaces.Box(np.append(-_MOST[:5], np.float32(POLE_LENGTHS[0])), _MOST)
+_HIGH = np.array([HALF_TRACK + 0.5, 1, 1, 20, 100, POLE_LENGTHS[1]], dtype=np.float32)
+OBSERVATION_SPACE = spaces.Box(np.append(-_HIGH[:5], np.float32(POLE_LENGTHS[0])), _HIGH)
 
 
 class Plant:
@@ -67,14 +67,14 @@ class Plant:
         self.length = POLE_LENGTHS[1]
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Draw a pole, and hang it from a cart somewhere in the middle half of the track, nearly at rest."""
+        """Draw a pole at random, and hang it from a cart in the middle half of the track, nearly at rest."""
         low, high = POLE_LENGTHS
         cart, angle, speed, turn, length = rng.uniform(-1, 1, size=5)
         self.set_pole((low + high) / 2 + length * (high - low) / 2)
         self.set_state(cart * START_CART, math.pi + angle * START_ANGLE, speed * START_SPEED, turn * START_SPEED)
 
     def set_pole(self, length: float) -> None:
-        """Give the pole, a uniform rod, another length (in metres, rounded as the observation shows it)."""
+        """Set the length of the pole, a uniform rod, in metres, rounded to float32 as it is observed."""
         self.length = length = float(np.float32(length))
         pole, mass = self.model.body("pole").id, POLE_DENSITY * length
         self.model.body_mass[pole] = mass
@@ -84,7 +84,7 @@ class Plant:
         mujoco.mj_setConst(self.model, self.data)
 
     def set_state(self, cart: float, angle: float, speed: float, turn: float) -> None:
-        """Cart position, pole angle (0 is upright), and their velocities."""
+        """Set cart position, pole angle (0 is upright), and their velocities."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:] = cart, angle
         self.data.qvel[:] = speed, turn
@@ -98,19 +98,13 @@ class Plant:
         return float(abs(cart) <= HALF_GOAL and math.cos(angle) >= UPRIGHT)
 
     def observe(self) -> tuple[float, ...]:
-        """Cart position, cosine and sine of the pole's angle, velocities of cart and pole, length of the pole."""
+        """Return cart position, cosine and sine of the pole's angle, velocities of cart and pole, pole length."""
         (cart, angle), (speed, turn) = self.data.qpos, self.data.qvel
         return cart, math.cos(angle), math.sin(angle), speed, turn, self.length
 
 
 def _force_levels(levels: int) -> ActionProduct:
     return ActionProduct([np.linspace(-MAX_FORCE, MAX_FORCE, require_whole("levels", levels, 2))])
-
-
-@cache
-def reference_return() -> float:
-    """The best known mean return, over 100 starts: what `benchmarks/cartpole_reference.py` reached."""
-    return float(json.loads(files("wolpertinger.envs").joinpath("cartpole_reference.json").read_text())["mean_return"])
 
 
 class CartPoleSwingUp(gym.Env[Floats, np.int64]):
@@ -174,18 +168,18 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
         return np.array(self.plant.observe(), dtype=np.float32)
 
     def vector(self, num_envs: int) -> "CartPoleSwingUpVector":
-        """Many carts with this environment's actions, stepped together."""
+        """Return a batch of carts with this environment's actions."""
         return CartPoleSwingUpVector(num_envs, levels=self.actions.n, max_steps=self.max_steps)
 
 
-class CartPoleSwingUpVector(TogetherEnv):
-    """Many `CartPoleSwingUp` at once, with one lookup of forces for all; episodes that end start anew in the step."""
+class CartPoleSwingUpVector(BatchEnv):
+    """A batch of `CartPoleSwingUp`, with one lookup of forces for all."""
 
     def __init__(self, num_envs: int = 1, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS) -> None:
         super().__init__(num_envs, OBSERVATION_SPACE, _force_levels(levels))
         self.max_steps = require_whole("max_steps", max_steps, 1)
         self.plants = [Plant() for _ in range(num_envs)]
-        self.steps = 0  # all episodes have the same length, so they begin and end together
+        self.steps = 0  # of all: episodes have the same length, so they start and end at the same time
 
     def _begin(self) -> tuple[Floats, dict[str, Any]]:
         self.steps = 0

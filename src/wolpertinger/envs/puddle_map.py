@@ -22,9 +22,9 @@ SYMBOLS = ".~SG"  # of the cells above, in this order
 RIGHT, DOWN = 0, 1
 EMPTY_COST, PUDDLE_COST, GOAL_REWARD = -1, -3, 250
 
-COVER = 0.28  # share of puddles at which the generator stops
-LONGEST_SEARCH = 20  # of the exhaustive search
-BLOCK_MOVES = 1 << 16  # of the exhaustive search at a time: what fits the cache (1.2 s at 20 moves; 3 s with 1 << 19)
+PUDDLE_SHARE = 0.28  # at which the generator stops
+MAX_SEARCHED_PLAN = 20  # moves, of the exhaustive search
+MOVES_PER_BLOCK = 1 << 16  # of the exhaustive search at a time: as many as fit the cache
 
 Ints = npt.NDArray[np.int64]
 Moves = npt.NDArray[np.integer]
@@ -34,7 +34,7 @@ Moves = npt.NDArray[np.integer]
 class PuddleMap:
     """A grid of cells (rows, cols): EMPTY, PUDDLE, one START, and one GOAL in the bottom right corner.
 
-    Moves go RIGHT or DOWN, or bump against the edge and visit the same cell again. Cells are also counted row by row.
+    A move RIGHT or DOWN against the edge visits the same cell again. Cells are also numbered row by row.
     """
 
     cells: npt.NDArray[np.uint8]
@@ -112,7 +112,7 @@ class PuddleMap:
 
     @property
     def distance(self) -> int:
-        """Moves from the start to the goal, whatever the way."""
+        """Moves from the start to the goal, on any path."""
         return self.goal[0] - self.start[0] + self.goal[1] - self.start[1]
 
     @property
@@ -121,7 +121,7 @@ class PuddleMap:
 
     @property
     def default_max_moves(self) -> int:
-        """Moves after which an episode is cut, if the user names no number: twice those from corner to corner."""
+        """Moves after which an episode is truncated by default: twice those from corner to corner."""
         return 2 * (self.rows + self.cols)
 
     @cached_property
@@ -130,10 +130,10 @@ class PuddleMap:
         return np.array([EMPTY_COST, PUDDLE_COST, EMPTY_COST, 0])[self.cells.ravel()]
 
     def walk(self, cells: npt.ArrayLike, moves: Moves) -> tuple[Ints, Ints]:
-        """Cells visited (batch, n), and the sum of their rewards (batch,), by moves (batch, n) from cells (batch,).
-
-        Moves beyond the goal stay there, for nothing. An edge holds for good, so that bumping is a minimum.
+        """Return the cells visited (batch, n), and the sum of their rewards (batch,), by moves (batch, n) from cells
+        (batch,). Moves beyond the goal stay there, with no reward.
         """
+        # No move leads back from an edge, so that staying at it is a minimum.
         rows, cols = np.divmod(cells, self.cols)
         downs = moves.cumsum(axis=-1)
         rights = np.arange(1, moves.shape[-1] + 1) - downs
@@ -172,7 +172,7 @@ class PuddleMap:
         return float(self.random_values[self.start])
 
     def best_moves(self) -> Ints:
-        """The moves of a best way from the start to the goal; right where both are as good."""
+        """Return the moves of an optimal path from the start to the goal; right where both are optimal."""
         (row, col), moves = self.start, []
         while (row, col) != self.goal:
             right = self._enter(row, col + 1, self.values)
@@ -181,17 +181,17 @@ class PuddleMap:
         return np.array(moves)
 
     def best_fixed_plan(self, n: int, max_moves: int | None = None) -> tuple[Ints, float]:
-        """The plan of n <= 20 moves that scores best when repeated, and its score; the first by id among equals.
+        """Return the plan of n <= 20 moves that scores best when repeated, and its score; the first by id of equals.
 
         Tries all 2**n, each until the goal or the end of the plan in which `max_moves` is reached.
         """
-        if not 1 <= n <= LONGEST_SEARCH:
-            raise ValueError(f"n={n}: all 2**n plans are tried, give 1 to {LONGEST_SEARCH} moves")
+        if not 1 <= n <= MAX_SEARCHED_PLAN:
+            raise ValueError(f"n={n}: all 2**n plans are tried, give 1 to {MAX_SEARCHED_PLAN} moves")
         max_moves = self.default_max_moves if max_moves is None else max_moves
         if max_moves < 1:
             raise ValueError(f"max_moves={max_moves}: give at least 1")
         repeats = ceil(max_moves / n)
-        step = max(1, BLOCK_MOVES // (repeats * n))
+        step = max(1, MOVES_PER_BLOCK // (repeats * n))
         start = np.ravel_multi_index(self.start, self.cells.shape)
         best, best_score = 0, -np.inf
         for first in range(0, 2**n, step):
@@ -202,7 +202,7 @@ class PuddleMap:
         return moves_of(np.array(best), n), best_score
 
     def _enter(self, row: int, col: int, values: npt.NDArray[np.float64]) -> float:
-        """What entering a cell brings from there on; nothing good beyond the edge."""
+        """Return the value of entering a cell; -inf beyond the edge."""
         if row == self.rows or col == self.cols:
             return -np.inf
         if (row, col) == self.goal:
@@ -210,7 +210,7 @@ class PuddleMap:
         return float(self.costs[row * self.cols + col] + values[row, col])
 
     def _sweep(self, best: bool) -> npt.NDArray[np.float64]:
-        """The values of the best moves or of random ones, cell by cell from the goal backwards."""
+        """Return the values of the best moves or of random ones, by a sweep from the goal backwards."""
         values = np.zeros(self.cells.shape)
         for row in reversed(range(self.rows)):
             for col in reversed(range(self.cols)):
@@ -219,7 +219,7 @@ class PuddleMap:
                 ahead = self._enter(row, col + 1, values), self._enter(row + 1, col, values)
                 if best:
                     values[row, col] = max(ahead)
-                elif -np.inf in ahead:  # at an edge every other move bumps: once, in the mean, before it leaves
+                elif -np.inf in ahead:  # at an edge, one move is lost on average
                     values[row, col] = max(ahead) + self.costs[row * self.cols + col]
                 else:
                     values[row, col] = sum(ahead) / 2
@@ -231,7 +231,7 @@ MapSource = PuddleMap | str | PathLike[str]
 
 
 def load_map(source: MapSource) -> PuddleMap:
-    """A map as it is, from a text of several lines, or from a text file."""
+    """Return a map that is given as such, as a text of several lines, or as the path of a text file."""
     if isinstance(source, PuddleMap):
         return source
     if not isinstance(source, str | PathLike):
@@ -245,7 +245,7 @@ def load_map(source: MapSource) -> PuddleMap:
 
 
 def moves_of(ids: Ints, n: int) -> Ints:
-    """The moves (..., n) of the plans with these ids (...), the first move being the most significant bit."""
+    """Return the moves (..., n) of the plans with these ids (...); the first move is the most significant bit."""
     return ids[..., None] >> np.arange(n - 1, -1, -1) & 1
 
 
@@ -269,14 +269,14 @@ def _check_cells(cells: npt.NDArray) -> npt.NDArray:
 
 
 def _scatter_puddles(rows: int, cols: int, seed: int) -> npt.NDArray[np.uint8]:
-    """Ellipses of puddle, three times as long across the diagonal as along it, until they cover COVER of the map.
+    """Scatter ellipses, three times as long across the diagonal as along it, until they cover PUDDLE_SHARE.
 
     Only raw doubles are drawn, whose stream numpy keeps, and only added and multiplied: the same map on every machine.
     """
     random = np.random.default_rng(seed).random
     row, col = np.ogrid[:rows, :cols]
     cells = np.zeros((rows, cols), np.uint8)
-    while (cells == PUDDLE).sum() < COVER * cells.size:
+    while (cells == PUDDLE).sum() < PUDDLE_SHARE * cells.size:
         down, right = row - rows * random() + 0.5, col - cols * random() + 0.5  # from the middle of the patch
         along, across, draw = down + right, down - right, random()
         reach = 1.2 + 7.3 * draw * draw * draw  # many small patches, few large ones

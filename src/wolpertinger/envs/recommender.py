@@ -1,4 +1,4 @@
-"""The paper's recommender: a user at one item, a catalogue to recommend the next from."""
+"""The paper's recommender: recommend the next item of a catalogue to a simulated user at some item."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -12,18 +12,18 @@ from gymnasium import spaces
 
 from wolpertinger.actions import ActionTable
 from wolpertinger.envs.acceptance import Acceptance, Ids
+from wolpertinger.envs.batch_env import BatchEnv
 from wolpertinger.envs.catalogue import Catalogue, load_catalogue
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
-from wolpertinger.envs.rendering.recommender import Choice, Plane, Recommendation, RecommenderView, Session
-from wolpertinger.envs.together import TogetherEnv
+from wolpertinger.envs.rendering.recommender import Choice, PcaProjection, Recommendation, RecommenderView, Session
 from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
 
-GUIDED = 30  # items in the subset for guided exploration, if the user names no number
+DEFAULT_GUIDED = 30  # items in the subset for guided exploration
 
 
-class Task:
-    """What the single and the vectorised environment share: the user, the items' vectors, the spaces."""
+class RecommenderTask:
+    """Shared by the single and the vectorised environment: the user model, the items' vectors, the spaces."""
 
     def __init__(self, catalogue: Catalogue, guided: int | None) -> None:
         self.model = UserModel(catalogue.acceptance, catalogue.rewards)
@@ -31,7 +31,7 @@ class Task:
         if self.actions.n != self.model.n:
             raise ValueError(f"{self.actions.n} vectors for {self.model.n} items: give one vector per item")
         if guided is None:
-            guided = min(GUIDED, self.model.n)
+            guided = min(DEFAULT_GUIDED, self.model.n)
         if not 1 <= guided <= self.model.n:
             raise ValueError(f"guided={guided}: give a number of items from 1 to {self.model.n}")
         self.names = catalogue.names
@@ -40,23 +40,24 @@ class Task:
         self._guided: Ids | None = None
 
     def observe(self, states: int | Ids) -> npt.NDArray[np.float32]:
-        """The vectors of states, which are known to be items: a copy, without the checks of `actions.embed`."""
+        """Return a copy of the vectors of states; without the checks of `actions.embed`, as states are valid items."""
         return self.actions.vectors.take(states, axis=0)
 
     def refuse(self, actions: Any) -> NoReturn:
+        """Raise the error for actions that are no items."""
         raise ValueError(f"action {actions} is no item: give integers from 0 to {self.model.n - 1}")
 
     @property
     def guided(self) -> Ids:
-        """Per state the items with the largest W_ij * r_j, best first (items, guided); made on first use."""
+        """The items with the largest W_ij * r_j for each state, best first (items, guided); made on first use."""
         if self._guided is None:
             self._guided = self.model.acceptance.top(self.model.rewards, self.n_guided)
         return self._guided
 
     @cached_property
     def view(self) -> RecommenderView:
-        """Draws the items and what happens among them; made on first use."""
-        return RecommenderView(Plane(self.actions.vectors), self.model.rewards, self.names)
+        """The drawing of items and sessions; made on first use."""
+        return RecommenderView(PcaProjection(self.actions.vectors), self.model.rewards, self.names)
 
 
 class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
@@ -93,9 +94,10 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         names: Sequence[str] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        self._set_task(Task(Catalogue(Acceptance.of(acceptance), rewards, vectors, names), guided), render_mode)
+        catalogue = Catalogue(Acceptance.of(acceptance), rewards, vectors, names)
+        self._set_task(RecommenderTask(catalogue, guided), render_mode)
 
-    def _set_task(self, task: Task, render_mode: str | None) -> None:
+    def _set_task(self, task: RecommenderTask, render_mode: str | None) -> None:
         self.task, self.model, self.actions, self.names = task, task.model, task.actions, task.names
         self.observation_space = task.observation_space
         self.action_space = spaces.Discrete(self.actions.n)
@@ -122,17 +124,17 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         self.state = int(action) if accepted else int(self.np_random.integers(self.actions.n))
         reward = float(self.model.rewards[action]) if accepted else 0.0
         ended = bool(self.np_random.random() >= (STAY_ACCEPTED if accepted else STAY_REFUSED))
-        self.session.follow(Recommendation(at, int(action), accepted, reward, self._choice), self.state)
+        self.session.record(Recommendation(at, int(action), accepted, reward, self._choice), self.state)
         self._choice = None
         self.screen.refresh(self._draw)
         return self.task.observe(self.state), reward, ended, False, {"item": self.state, "accepted": accepted}
 
     def guided_actions(self) -> Ids:
-        """Items that are likely good for the current state."""
+        """Return items that are likely good for the current state."""
         return self.task.guided[self.state]
 
     def show_choice(self, proto: npt.ArrayLike | None, candidates: npt.ArrayLike) -> None:
-        """Say what the agent saw, drawn with the next step: the proto-action (dim,), if any, and candidates (k,)."""
+        """Draw the proto-action (dim,), if any, and the candidates (k,) of the agent with the next step."""
         point, candidates = None if proto is None else np.asarray(proto, np.float64), np.asarray(candidates, np.int64)
         if (point is not None and point.shape != (self.actions.dim,)) or candidates.ndim != 1:
             proposed = "no proto" if point is None else f"proto of shape {point.shape}"
@@ -154,14 +156,14 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         self.screen.close()
 
     def vector(self, num_envs: int) -> "RecommenderVector":
-        """Many users of this recommender, stepped together."""
+        """Return a batch of users of this recommender."""
         return RecommenderVector(self.task, num_envs)
 
 
-class RecommenderVector(TogetherEnv):
-    """Many users of one `Recommender` at once, stepped together in numpy; sessions that end start anew in the step."""
+class RecommenderVector(BatchEnv):
+    """A batch of users of one `Recommender`, stepped in numpy."""
 
-    def __init__(self, task: Task, num_envs: int) -> None:
+    def __init__(self, task: RecommenderTask, num_envs: int) -> None:
         super().__init__(num_envs, task.observation_space, task.actions)
         self.task, self.model, self.names = task, task.model, task.names
         self.states = np.zeros(self.num_envs, dtype=np.int64)
@@ -184,19 +186,19 @@ class RecommenderVector(TogetherEnv):
         return obs, rewards, ended, np.zeros(self.num_envs, dtype=np.bool_), info
 
     def _check(self, actions: npt.NDArray[Any]) -> Ids:
-        """One item per user, as int64. Seen as unsigned, a negative number is too large: one pass finds both."""
+        """Return one item per user as int64."""
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             raise ValueError(
                 f"actions of shape {actions.shape}, {actions.dtype}: give one item, an integer, per user, "
                 f"shape ({self.num_envs},)"
             )
         actions = actions.astype(np.int64, copy=False)
-        if actions.view(np.uint64).max() >= self.model.n:
+        if actions.view(np.uint64).max() >= self.model.n:  # seen as unsigned, negative numbers are too large as well
             self.task.refuse(actions[(actions < 0) | (actions >= self.model.n)][0])
         return actions
 
     def guided_actions(self) -> Ids:
-        """Items that are likely good for each user's current state (num_envs, guided)."""
+        """Return items that are likely good for each user's current state (num_envs, guided)."""
         return self.task.guided[self.states]
 
 
@@ -213,13 +215,13 @@ def make_vector(num_envs: int = 1, *, guided: int | None = None, **catalogue: An
 
 
 @lru_cache(maxsize=4)
-def _shared_task(guided: int | None, options: tuple[tuple[str, Any], ...]) -> Task:
-    """One task per set of options: training, evaluation and many users share the same tables."""
-    return Task(load_catalogue(**dict(options)), guided)
+def _shared_task(guided: int | None, options: tuple[tuple[str, Any], ...]) -> RecommenderTask:
+    """Return one task per set of options, so that training and evaluation share its tables."""
+    return RecommenderTask(load_catalogue(**dict(options)), guided)
 
 
 def _every_option(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The options of a catalogue, those left out included: a default that is spelled out is the same task."""
+    """Return all options of a catalogue, defaults included, so that a default spelled out is the same task."""
     known = {name: option.default for name, option in signature(load_catalogue).parameters.items()}
     if unknown := given.keys() - known:
         raise TypeError(

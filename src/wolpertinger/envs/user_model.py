@@ -1,4 +1,4 @@
-"""The paper's simulated user as a Markov decision process, with exact values: no agent's score needs sampling."""
+"""The paper's simulated user as a Markov decision process, with exact values of policies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from wolpertinger.envs.acceptance import Acceptance, Array, Ids
 
-STAY_ACCEPTED = 0.9  # the session goes on with this chance after an accepted recommendation
-STAY_REFUSED = 0.8  # and with this one after a refused one
+STAY_ACCEPTED = 0.9  # chance that the session continues after an accepted recommendation
+STAY_REFUSED = 0.8  # and after a refused one
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class UserModel:
         return next_states, accepted * self.rewards.take(items), ended
 
     def start(self, size: int, rng: np.random.Generator) -> Ids:
-        """Items that new users start at: any, with the same chance."""
+        """Draw the items that new users start at, uniformly."""
         return (rng.random(size) * self.n).astype(np.int64)
 
     @cached_property
@@ -67,7 +67,7 @@ class UserModel:
             values = improved
 
     def gain(self, values: Array) -> Array:
-        """What an accepted item is worth beyond a refused one (n,): W[i, j] * gain[j] ranks the items at i."""
+        """Return the value of each item if accepted minus if refused (n,): W[i, j] * gain[j] orders the items at i."""
         return self.rewards + STAY_ACCEPTED * values - STAY_REFUSED * values.mean()
 
     def evaluate(self, policy: Any) -> Array:

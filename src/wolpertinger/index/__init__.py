@@ -1,4 +1,4 @@
-"""Nearest neighbours over a table of vectors."""
+"""Nearest-neighbour and inner-product search over a table of vectors."""
 
 from collections.abc import Mapping
 
@@ -9,23 +9,24 @@ from wolpertinger.index.base import Ids, Index, check_ids, check_k, check_querie
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import FaissIndex
 from wolpertinger.index.inner import InnerProductIndex, largest_products
-from wolpertinger.index.promise import Health, PromisedIndex
+from wolpertinger.index.monitor import LookupStats
 from wolpertinger.index.store import Store, as_store
-from wolpertinger.index.trials import Trial, Tuning
 from wolpertinger.index.tune import BUILD_SECONDS, Tuner, check_recall
+from wolpertinger.index.tuned import TunedIndex
+from wolpertinger.index.tuning_run import Trial, TuningResult
 
 __all__ = [
     "ExactIndex",
     "FaissIndex",
-    "Health",
     "Ids",
     "Index",
     "InnerProductIndex",
-    "PromisedIndex",
+    "LookupStats",
     "Store",
     "Trial",
+    "TunedIndex",
     "Tuner",
-    "Tuning",
+    "TuningResult",
     "build",
     "check_ids",
     "check_k",
@@ -34,8 +35,7 @@ __all__ = [
     "largest_products",
 ]
 
-
-AUTO_RECALL = 0.99  # what "auto" promises when no recall is given
+AUTO_RECALL = 0.99  # target of "auto" without a recall
 
 
 def build(
@@ -46,10 +46,10 @@ def build(
     build_seconds: float = BUILD_SECONDS,
     built: Mapping[str, npt.NDArray[np.uint8]] | None = None,
 ) -> Index:
-    """An index over `vectors` (n, dim): "exact", a FAISS recipe, or "auto": whatever keeps `recall` fastest.
+    """Return an index over `vectors` (n, dim): "exact", a FAISS recipe, or "auto": the fastest that reaches `recall`.
 
-    With a recipe and a recall, the settings of that recipe are tuned. None is "auto" with a recall, else "exact".
-    `built` are indexes by recipe that were built before.
+    With a recipe and a recall, the search parameters of that recipe are tuned. None is "auto" with a recall, else
+    "exact". `built` are serialised FAISS indexes by recipe.
     """
     if index is not None and not isinstance(index, str):
         raise TypeError(f'index={index!r} is not a name: give "exact", "auto" or a FAISS recipe such as "IVF256,Flat"')
@@ -61,5 +61,5 @@ def build(
     if index not in (None, "auto") and recall is None:
         return FaissIndex(store, index, built=(built or {}).get(index))
     recipe = None if index == "auto" else index
-    promise = AUTO_RECALL if recall is None else recall
-    return PromisedIndex(store, promise, recipe=recipe, build_seconds=build_seconds, built=built)
+    target = AUTO_RECALL if recall is None else recall
+    return TunedIndex(store, target, recipe=recipe, build_seconds=build_seconds, built=built)

@@ -1,4 +1,4 @@
-"""What every index promises, and the checks and the ranking they share."""
+"""The `Index` protocol, and the argument checks that indexes and action sets share."""
 
 from collections.abc import Iterator
 from numbers import Integral
@@ -10,36 +10,36 @@ import numpy.typing as npt
 Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 
-CHUNK_BYTES = 1 << 22  # temporaries of a pass over a table: small enough to stay in the cache
+CHUNK_BYTES = 1 << 22  # of temporaries in a pass over a table: small enough for the cache
 
 
 @runtime_checkable
 class Index(Protocol):
-    """Finds nearest neighbours among the rows of a store. Every result has k distinct valid ids, never -1.
+    """Nearest-neighbour search over the rows of a store. Every result has k distinct valid ids, never -1.
 
-    What is added to the store or removed from it counts from the next search on.
+    Rows added to the store or removed from it take effect at the next search.
     """
 
     @property
     def n(self) -> int:
-        """Rows that are there."""
+        """Number of rows, without the removed ones."""
 
     @property
     def dim(self) -> int:
-        """Numbers in a row."""
+        """Dimensions of a row."""
 
     def search(self, queries: npt.ArrayLike, k: int) -> Ids:
-        """Ids (batch, k) of the rows nearest to each query (batch, dim), by L2 distance, equal vectors by id."""
+        """Return the ids (batch, k) of the rows nearest to each query (batch, dim) by L2 distance, ties by id."""
 
 
 def chunks(n: int, row_bytes: int) -> Iterator[slice]:
-    """Slices that cover n rows, each of about CHUNK_BYTES."""
+    """Yield slices that cover n rows, each of about CHUNK_BYTES."""
     step = max(1, CHUNK_BYTES // max(1, row_bytes))
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
 
 
 def check_vectors(vectors: npt.ArrayLike) -> Vectors:
-    """A finite table (n, dim) of float32 in C order. One that is so already is not copied, memory-mapped or not."""
+    """Return a finite float32 table (n, dim) in C order; not a copy if it is one already, memory-mapped or not."""
     table = np.asarray(vectors)
     if table.dtype.kind not in "fiu":
         raise TypeError(f"vectors are of type {table.dtype}: give a 2-D array of real numbers (n, dim)")
@@ -53,14 +53,14 @@ def check_vectors(vectors: npt.ArrayLike) -> Vectors:
 
 def _convert(table: npt.NDArray[Any]) -> Vectors:
     converted = np.empty(table.shape, np.float32)
-    with np.errstate(over="ignore"):  # what is too large for float32 becomes inf, which check_finite reports
+    with np.errstate(over="ignore"):  # values too large for float32 become inf, which check_finite reports
         for rows in chunks(len(table), table.shape[1] * 8):
             converted[rows] = table[rows]
     return converted
 
 
 def check_finite(table: npt.NDArray[Any], name: str) -> None:
-    """Raise a ValueError that lists the rows of a 2-D `table` with NaN or inf in them, if there are any."""
+    """Raise a ValueError that lists the rows of a 2-D `table` that contain NaN or inf."""
     if table.nbytes <= CHUNK_BYTES and np.isfinite(table).all():
         return
     bad = [rows.start + np.flatnonzero(~np.isfinite(table[rows]).all(axis=1)) for rows in chunks(*_row_bytes(table))]
@@ -77,14 +77,14 @@ def _row_bytes(table: npt.NDArray[Any]) -> tuple[int, int]:
 
 
 def check_queries(queries: npt.ArrayLike, dim: int) -> Vectors:
-    """Queries as (batch, dim) float32, or an error that says what is wrong with them. The batch may be empty."""
+    """Return queries as float32 (batch, dim); the batch may be empty."""
     array = np.asarray(queries)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"queries are of type {array.dtype}: give real numbers (batch, {dim})")
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"queries have shape {array.shape}: give (batch, {dim})")
     if array.dtype != np.float32:
-        with np.errstate(over="ignore"):  # a third of the time of all these checks, where the batch is small
+        with np.errstate(over="ignore"):  # only where needed: it is slow beside the other checks of a small batch
             array = array.astype(np.float32)
     points = np.ascontiguousarray(array)
     if len(points):
@@ -93,7 +93,7 @@ def check_queries(queries: npt.ArrayLike, dim: int) -> Vectors:
 
 
 def check_k(k: int, n: int) -> int:
-    """k as an int, if it counts neighbours among n: every index and action set raises this same error."""
+    """Return k as an int, if it is a count from 1 to n; every index and action set raises this same error."""
     if isinstance(k, bool) or not isinstance(k, Integral):
         raise TypeError(f"k={k!r} is not a count: give a count from 1 to {n} (int)")
     if not 1 <= k <= n:
@@ -102,11 +102,11 @@ def check_k(k: int, n: int) -> int:
 
 
 def check_ids(ids: npt.ArrayLike, n: int | Ids) -> Ids:
-    """Ids as int64, if they are integers from 0 to n - 1 (n may be per digit)."""
+    """Return ids as int64, if they are integers from 0 to n - 1 (n may be per digit)."""
     array = np.asarray(ids)
     if array.dtype.kind not in "iu":
         raise TypeError(f"actions are of type {array.dtype}: give integers, the ids or digits of actions")
-    # What is negative is huge as an unsigned number, so that one comparison does for both ends.
+    # Seen as unsigned, negative ids are huge: one comparison checks both ends.
     outside = array.astype(np.int64, copy=False).view(np.uint64) >= np.asarray(n, np.uint64)
     if outside.any():
         top = int(np.max(n)) - 1

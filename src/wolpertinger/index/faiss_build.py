@@ -1,4 +1,4 @@
-"""Making FAISS indexes: by recipe within a time, and from bytes that were saved."""
+"""Build FAISS indexes: from a recipe within a time limit, or from saved bytes."""
 
 import math
 import time
@@ -14,21 +14,19 @@ import torch
 
 from wolpertinger.index.base import Vectors
 from wolpertinger.index.store import Store
-from wolpertinger.threads import count_threads, has_torchs_threads, is_forked
+from wolpertinger.threads import count_threads, is_forked
 
 EXAMPLES = '"Flat", "IVF256,Flat", "HNSW32", "IVF256,SQ8" or "IVF256,PQ10x4fs"'
-# Of k-means: rows for each list, and rounds. Recall of 300,000 x 20 at 8, 32, 128 of 512 lists: 0.423, 0.760, 0.981;
-# with FAISS's own 256 and 25, in 6 times the time, 0.428, 0.755, 0.979.
-TRAINING_ROWS, TRAINING_ROUNDS = 32, 6
-LEAST_TRAINING_ROWS = 1 << 16
-TIMED_ROWS = 1 << 11  # assigned to lists once, to foresee how long k-means takes
-ADDED_ROWS = 1 << 20  # at a time
-LARGEST = 1e17  # coordinate whose squares FAISS can sum in float32; its k-means ends the process where they overflow
-FIRST_ROWS = 1 << 12  # after which the time of building is foreseen
+KMEANS_ROWS_PER_LIST, KMEANS_ITERATIONS = 32, 6  # FAISS's own 256 and 25 take longer for about the same recall
+MIN_TRAINING_ROWS = 1 << 16
+TIMED_ROWS = 1 << 11  # assigned to lists once, to estimate how long k-means will take
+ROWS_PER_ADD = 1 << 20
+FIRST_ADDED_ROWS = 1 << 12  # after which the time of the rest is estimated
+MAX_COORDINATE = 1e17  # FAISS sums squares in float32; its k-means aborts the process where they overflow
 
 
 class TooSlowError(RuntimeError):
-    """Building would take longer than was allowed."""
+    """Building would take longer than allowed."""
 
     def __init__(self, expected: float, allowed: float) -> None:
         super().__init__(
@@ -38,7 +36,7 @@ class TooSlowError(RuntimeError):
 
 
 def build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) -> Any:
-    """A trained and filled FAISS index, or TooSlowError as soon as it is clear that `seconds` are not enough."""
+    """Return a trained and filled FAISS index; raise TooSlowError as soon as it will clearly take over `seconds`."""
     start = time.perf_counter()
     try:
         index = faiss.index_factory(store.dim, recipe, faiss.METRIC_L2)
@@ -47,24 +45,15 @@ def build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) 
             f"index={recipe!r} is not a recipe FAISS can build for {store.dim} dimensions: "
             f'give "exact", "auto" or a FAISS recipe such as {EXAMPLES}'
         ) from error
-    rows = LEAST_TRAINING_ROWS
-    if (inverted_file := find_lists(index)) is not None:
-        rows = max(rows, TRAINING_ROWS * inverted_file.nlist)
-        inverted_file.cp.max_points_per_centroid = TRAINING_ROWS
-        inverted_file.cp.niter = TRAINING_ROUNDS
-        inverted_file.cp.min_points_per_centroid = 1  # else FAISS prints a warning about small tables to stderr
-        if hasattr(quantizer := faiss.downcast_index(inverted_file.quantizer), "pq"):
-            quantizer.pq.cp.min_points_per_centroid = 1
-    if hasattr(codes := innermost(index), "pq"):
-        codes.pq.cp.min_points_per_centroid = 1
-        codes.pq.cp.niter = TRAINING_ROUNDS
+    rows = _configure_training(index)
     try:
         with faiss_threads(_building_threads()):
-            if centroids is not None and inverted_file is not None and len(centroids) == inverted_file.nlist:
-                inverted_file.quantizer.train(centroids)  # if they are kept as codes
-                inverted_file.quantizer.add(centroids)
+            ivf = find_ivf(index)
+            if centroids is not None and ivf is not None and len(centroids) == ivf.nlist:
+                ivf.quantizer.train(centroids)  # if it stores them as codes
+                ivf.quantizer.add(centroids)
             sample = _sample(store, rows)
-            if centroids is None and (expected := _training_seconds(inverted_file, sample)) > seconds:
+            if centroids is None and (expected := _training_seconds(ivf, sample)) > seconds:
                 raise TooSlowError(expected, seconds)
             index.train(sample)
             _fill(index, store, start, seconds)
@@ -79,40 +68,57 @@ def build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) 
     return index
 
 
-def _training_seconds(inverted_file: Any, sample: Vectors) -> float:
-    """What k-means will take, from one small step of it: FAISS cannot be stopped once it trains."""
-    if inverted_file is None or len(sample) < TIMED_ROWS:
+def _configure_training(index: Any) -> int:
+    """Set the k-means parameters of an untrained index; return how many rows to train on."""
+    rows = MIN_TRAINING_ROWS
+    if (ivf := find_ivf(index)) is not None:
+        rows = max(rows, KMEANS_ROWS_PER_LIST * ivf.nlist)
+        ivf.cp.max_points_per_centroid = KMEANS_ROWS_PER_LIST
+        ivf.cp.niter = KMEANS_ITERATIONS
+        ivf.cp.min_points_per_centroid = 1  # else FAISS prints a warning about small tables to stderr
+        if hasattr(quantizer := faiss.downcast_index(ivf.quantizer), "pq"):
+            quantizer.pq.cp.min_points_per_centroid = 1
+    if hasattr(codes := innermost(index), "pq"):
+        codes.pq.cp.min_points_per_centroid = 1
+        codes.pq.cp.niter = KMEANS_ITERATIONS
+    return rows
+
+
+def _training_seconds(ivf: Any, sample: Vectors) -> float:
+    """Estimate the time of k-means from one small step of it: FAISS cannot be stopped once it trains."""
+    if ivf is None or len(sample) < TIMED_ROWS:
         return 0.0
     centroids = faiss.IndexFlatL2(sample.shape[1])
-    centroids.add(sample[: inverted_file.nlist])
+    centroids.add(sample[: ivf.nlist])
     start = time.perf_counter()
     centroids.search(sample[:TIMED_ROWS], 1)
-    return (time.perf_counter() - start) * TRAINING_ROUNDS * len(sample) / TIMED_ROWS
+    return (time.perf_counter() - start) * KMEANS_ITERATIONS * len(sample) / TIMED_ROWS
 
 
 def _sample(store: Store, rows: int) -> Vectors:
-    """Rows to train on: a part of a large table, always the same."""
+    """Return rows to train on: all, or a fixed random sample of a large table."""
     if store.n <= rows:
         return limit(store.take(store.ids))
     places = np.sort(np.random.default_rng(0).choice(store.n, rows, replace=False, shuffle=False))
     return limit(store.take(places if store.n == store.size else store.ids[places]))
 
 
-def reach(store: Store, start: int) -> float:
-    """Largest coordinate, up or down, of the rows from `start` on."""
-    blocks = (store.rows(block) for block in store.blocks(ADDED_ROWS, start))
+def max_coordinate(store: Store, start: int) -> float:
+    """Return the largest absolute coordinate of the rows from `start` on."""
+    blocks = (store.rows(block) for block in store.blocks(ROWS_PER_ADD, start))
     return max((max(float(rows.max()), -float(rows.min())) for rows in blocks), default=0.0)
 
 
 def limit(rows: Vectors) -> Vectors:
-    """Rows as FAISS can take them: as they are, if their squares do not overflow."""
-    return np.clip(rows, -LARGEST, LARGEST) if rows.size and max(rows.max(), -rows.min()) > LARGEST else rows
+    """Clip rows to what FAISS can square in float32."""
+    overflows = rows.size and max(rows.max(), -rows.min()) > MAX_COORDINATE
+    return np.clip(rows, -MAX_COORDINATE, MAX_COORDINATE) if overflows else rows
 
 
 def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
-    """Put all rows in, the row with id i as FAISS's id i, also if it was removed."""
+    """Add all rows, removed ones too, so that FAISS's ids are the store's."""
     trained = time.perf_counter()
-    rows = ADDED_ROWS if math.isinf(seconds) else max(FIRST_ROWS, store.size // 64)
+    rows = ROWS_PER_ADD if math.isinf(seconds) else max(FIRST_ADDED_ROWS, store.size // 64)
     for block in store.blocks(rows):
         index.add(limit(store.rows(block)))
         filling = (time.perf_counter() - trained) * store.size / block.stop
@@ -122,21 +128,22 @@ def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
 
 
 def add_rows(index: Any, store: Store, start: int) -> None:
-    """Put what was added to the store since it had `start` rows into the index."""
+    """Add the rows from `start` on to the index."""
     with faiss_threads(_building_threads()):
-        for block in store.blocks(ADDED_ROWS, start):
+        for block in store.blocks(ROWS_PER_ADD, start):
             index.add(limit(store.rows(block)))
 
 
 def read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
+    """Deserialise a FAISS index, if it is what the recipe builds for this store."""
     try:
         index = faiss.deserialize_index(data)
     except RuntimeError as error:
         raise ValueError(f"the saved index {recipe!r} cannot be read: {error}") from error
     fresh = faiss.index_factory(store.dim, recipe, faiss.METRIC_L2)
-    made = _kinds(fresh)
-    if _kinds(index) != made:  # it may keep its lists in a file of its own choice, say, and write to that
-        raise ValueError(f"the saved index is {_kinds(index)}, {recipe!r} makes {made}")
+    expected = _kinds(fresh)
+    if _kinds(index) != expected:  # other kinds could, say, keep their lists in a file of their choice and write to it
+        raise ValueError(f"the saved index is {_kinds(index)}, {recipe!r} makes {expected}")
     if index.d != store.dim or not 0 < index.ntotal <= store.size or not index.is_trained:
         raise ValueError(
             f"the saved index {recipe!r} holds {index.ntotal} vectors of {index.d} dimensions, "
@@ -146,7 +153,7 @@ def read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
 
 
 def _kinds(index: Any) -> list[str]:
-    """The types of an index, of what is inside it, and of its lists."""
+    """List the types of an index, of the indexes inside it, and of its lists."""
     known = faiss.downcast_index(index)  # `index` itself must stay: it may be the only one that owns the memory
     kinds = [f"{type(known).__name__.removesuffix('L2')} {known.metric_type}"]
     if isinstance(known, faiss.IndexIVF):
@@ -158,14 +165,15 @@ def _kinds(index: Any) -> list[str]:
 
 
 def divides_itself() -> bool:
-    """Whether FAISS may divide a search: it has torch's own threads, which are awake."""
-    return has_torchs_threads() and _shares_openmp()
+    """Return whether FAISS divides searches among OpenMP threads: those of torch, and not in a forked child."""
+    return not is_forked() and _shares_openmp()
 
 
 @cache
 def _shares_openmp() -> bool:
-    """Whether FAISS and torch have the same OpenMP, as on Linux, if torch was imported first: what the one says of the
-    number of threads the other hears.
+    """Return whether FAISS and torch are linked to the same OpenMP: setting its threads in one changes the other.
+
+    On Linux they are, if torch was imported first.
     """
     before = torch.get_num_threads()
     with faiss_threads(before + 1):
@@ -178,7 +186,7 @@ def _building_threads() -> int:
 
 @contextmanager
 def faiss_threads(n: int) -> Iterator[None]:
-    """FAISS with n threads, in this thread only."""
+    """Let FAISS use n threads when called from this thread."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(n)
     try:
@@ -187,13 +195,13 @@ def faiss_threads(n: int) -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-def find_lists(index: Any) -> Any:
-    """The inverted file inside a FAISS index, or None."""
+def find_ivf(index: Any) -> Any:
+    """Return the inverted file (IVF) inside a FAISS index, or None."""
     return faiss.try_extract_index_ivf(index)
 
 
 def innermost(index: Any) -> Any:
-    """The index that searches, inside those that transform vectors or re-rank results."""
+    """Return the index inside those that transform vectors or re-rank results."""
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
         return innermost(index.index)

@@ -8,7 +8,7 @@ from stable_baselines3.common.env_checker import check_env as check_sb3
 
 from wolpertinger.envs import Recommender
 from wolpertinger.envs.rendering.canvas import BAD, GOOD, HEIGHT, TITLE, WIDTH
-from wolpertinger.envs.rendering.recommender import CANDIDATE, LEGEND, PROTO, USER, Plane
+from wolpertinger.envs.rendering.recommender import CANDIDATE, LEGEND, PROTO, USER, PcaProjection
 
 ID = "wolpertinger/Recommender-v0"
 CORNERS = np.array([[0, 0, 0], [8, 0, 0], [0, 4, 0], [8, 4, 0]], dtype=np.float32)
@@ -27,7 +27,7 @@ def at(env, state, seed=0):
 
 
 def place(env, vector):
-    return env.task.view.plane.project(np.asarray(vector, dtype=np.float64)[None])[0]
+    return env.task.view.projection.project(np.asarray(vector, dtype=np.float64)[None])[0]
 
 
 def shows(frame, colour, point=None, radius=14):
@@ -163,7 +163,7 @@ def test_environments_of_one_task_share_their_map():
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_vectors_of_any_length_lie_in_the_picture(dim):
     vectors = np.random.default_rng(0).normal(size=(30, dim)).astype(np.float32)
-    points = Plane(vectors).points
+    points = PcaProjection(vectors).points
     assert points.shape == (30, 2)
     assert (points > 0).all()
     assert (points[:, 0] < WIDTH).all()
@@ -174,7 +174,7 @@ def test_items_that_all_lie_in_one_place_can_be_drawn():
     env = Recommender(acceptance=np.ones((3, 3)), rewards=np.ones(3), vectors=np.ones((3, 2)), render_mode="rgb_array")
     env.reset(seed=0)
     env.step(1)
-    assert np.isfinite(env.task.view.plane.points).all()
+    assert np.isfinite(env.task.view.projection.points).all()
     assert env.render().shape == (HEIGHT, WIDTH, 3)
 
 

@@ -1,11 +1,16 @@
-"""What all views draw with: a smooth canvas, one set of colours, a title strip."""
+"""Drawing for all views: an anti-aliased canvas, one set of colours, a title strip."""
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw, ImageFont
+
+from wolpertinger.imports import needs_extra
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageFont
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 Point = tuple[float, float]
@@ -28,17 +33,19 @@ BAD_ON_STRIP: Colour = (255, 128, 118)
 
 
 class Canvas:
-    """Draws at twice the size and halves it at the end, so that lines are smooth; all sizes are final pixels."""
+    """Draws at twice the size and halves it at the end, for anti-aliasing; all sizes are final pixels."""
 
     FINER = 2
 
-    def __init__(self, width: int = WIDTH, height: int = HEIGHT, image: Image.Image | None = None) -> None:
+    def __init__(self, width: int = WIDTH, height: int = HEIGHT, image: "Image.Image | None" = None) -> None:
+        with needs_extra("control", "drawing an environment"):
+            from PIL import Image, ImageDraw
         self.width, self.height = width, height
         self._image = image or Image.new("RGB", (width * self.FINER, height * self.FINER), PAPER)
         self._draw = ImageDraw.Draw(self._image)
 
     def copy(self) -> "Canvas":
-        """The same picture to draw on further: what does not change is drawn once."""
+        """Return a copy to draw on, so that the background is drawn once."""
         return Canvas(self.width, self.height, self._image.copy())
 
     def dot(
@@ -96,7 +103,7 @@ class Canvas:
         return text.rstrip() + "..."
 
     def title(self, name: str, score: str, note: str = "", outcome: str = "", colour: Colour = WHITE) -> None:
-        """The strip on top: name and score, below them a note and what came of it in `colour`."""
+        """Draw the strip on top: name and score, below them a note and the outcome in `colour`."""
         self.box((0, 0), (self.width, TITLE - 1), STRIP)
         right = self.width - 12
         self.text((12, 15), name, 15, WHITE)
@@ -127,7 +134,9 @@ def _point(vector: npt.NDArray[np.floating]) -> Point:
 
 
 @lru_cache(maxsize=32)
-def _font(size: float) -> ImageFont.FreeTypeFont:
+def _font(size: float) -> "ImageFont.FreeTypeFont":
+    from PIL import ImageFont
+
     font = ImageFont.load_default(size)
     if not isinstance(font, ImageFont.FreeTypeFont):
         raise ImportError("this build of Pillow lacks FreeType: install its wheel (pip install -U pillow)")

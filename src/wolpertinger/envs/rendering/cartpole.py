@@ -18,7 +18,7 @@ MIDDLE = TITLE + (HEIGHT - TITLE) * 0.56  # height of the track in the plain dra
 
 
 class CartPoleView:
-    """Draws moments; finds out at the first one what it can draw with."""
+    """Draws moments; chooses between MuJoCo and the plain drawing at the first one."""
 
     def __init__(self, track: Track) -> None:
         self.track = track
@@ -26,7 +26,7 @@ class CartPoleView:
         self._plain = False
 
     def draw(self, moment: Moment) -> Frame:
-        """A moment with its force, and a title strip that tells the score."""
+        """Draw a moment with its force, and a title strip with the score."""
         picture = Canvas()
         stage = self._find_stage()
         if stage is None:
@@ -51,7 +51,7 @@ class CartPoleView:
         return self._stage
 
     def close(self) -> None:
-        """Free what OpenGL holds; a later picture takes it anew."""
+        """Free OpenGL's resources; a later picture acquires them again."""
         if self._stage is not None:
             self._stage.close()
             self._stage = None

@@ -5,12 +5,15 @@ import math
 import weakref
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
 from wolpertinger.envs.rendering.opengl import NoOpenGLError, make_context
+from wolpertinger.imports import needs_extra
+
+with needs_extra("control", "the cart-pole"):
+    import mujoco
 
 # Looks only: the physics has a model of its own. Lengths and places that depend on the track are set in Python.
 STAGE = """

@@ -1,11 +1,11 @@
-"""What pictures of the cart-pole show."""
+"""The state of the cart-pole that pictures show."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Track:
-    """What stays: metres from the middle of the track to its end and to the end of the goal, newtons at most."""
+    """Constants: metres from the middle of the track to its end and to the goal's end, largest force in newtons."""
 
     half: float
     goal: float

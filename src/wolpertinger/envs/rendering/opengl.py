@@ -11,8 +11,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-import mujoco
-
 BACKENDS = ("egl", "osmesa")
 # Whether a library is there says little: drivers can be missing, and MuJoCo's modules leave settings behind when they
 # fail to import. Another process tries, and tells by its exit code whether a lit box could be drawn.
@@ -81,6 +79,8 @@ def _in_one_line(error: Exception) -> str:
 def _context_class() -> Any:
     asked = os.environ.get("MUJOCO_GL")
     if asked or platform.system() != "Linux":
+        import mujoco  # late: who draws without it can still import this file
+
         if not hasattr(mujoco, "GLContext"):
             raise NoOpenGLError(f"MUJOCO_GL={asked} switches it off")
         return mujoco.GLContext

@@ -1,4 +1,4 @@
-"""The puddle world from above: the map, the way so far, the plan just walked, what the agent sees."""
+"""The puddle world from above: the map, the path so far, the last plan, the agent's window."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ LEGEND = 150  # width of the column on the right
 
 @dataclass(frozen=True)
 class Trip:
-    """An episode as far as the picture tells of it: the cells walked, and how many of them by the last plan."""
+    """The part of an episode that is drawn: the cells visited, and how many of them by the last plan."""
 
     path: Sequence[Cell]
     planned: int
@@ -66,7 +66,7 @@ class PuddleView:
 
     @cached_property
     def _map(self) -> Canvas:
-        """What never changes: the cells and the legend."""
+        """The background: the cells and the legend."""
         picture = Canvas()
         rows, cols = self.cells.shape
         picture.box(self._corner(0, 0), self._corner(rows, cols), EMPTY)
@@ -86,7 +86,7 @@ class PuddleView:
                 picture.dot(end, width / 2, colour)
 
     def _draw_agent(self, picture: Canvas, trip: Trip) -> None:
-        """The agent, and the outline of what it sees as far as it lies in the picture."""
+        """Draw the agent, and the outline of its window, clipped to the picture."""
         row, col = trip.path[-1]
         half = trip.seen // 2
         left, top = self._corner(row - half, col - half)

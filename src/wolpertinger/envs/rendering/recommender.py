@@ -1,4 +1,4 @@
-"""The recommender as a map of its items, with what the agent saw and what the user made of its pick."""
+"""The recommender as a map of its items, with the agent's proto-action, candidates and pick."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ PROTO: Colour = (158, 42, 168)
 USER: Colour = canvas.INK
 
 
-class Plane:
-    """Vectors seen in the plane of their two principal axes; what lies outside the picture is put on its edge."""
+class PcaProjection:
+    """Projection of vectors on their two principal axes; points outside the picture are moved to its edge."""
 
     def __init__(self, vectors: Floats) -> None:
         centred = vectors - (mean := vectors.mean(axis=0, dtype=np.float64))
         axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
         axes *= np.where(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)] < 0, -1, 1)[:, None]
         self._mean, self._axes = mean, np.zeros((2, vectors.shape[1]))
-        self._axes[: len(axes)] = axes  # a second axis of zeros for vectors of one number
+        self._axes[: len(axes)] = axes  # the second axis is zero for vectors of one dimension
         flat = centred @ self._axes.T
         low, high = np.percentile(flat, [0.5, 99.5], axis=0)  # a few far items do not squeeze the others
         self._middle, self._spread = (low + high) / 2, np.maximum(high - low, 1e-9)
         self.points = self.project(vectors)
 
     def project(self, vectors: Floats) -> Floats:
-        """Where vectors (n, dim) lie in the picture, in pixels (n, 2)."""
+        """Return the places of vectors (n, dim) in the picture, in pixels (n, 2)."""
         share = ((vectors - self._mean) @ self._axes.T - self._middle) / (1.04 * self._spread) + 0.5
         x, y = np.clip(share, 0, 1).T
         return np.stack([LEFT + x * (RIGHT - LEFT), BOTTOM - y * (BOTTOM - TOP)], axis=1)
@@ -47,16 +47,16 @@ class Plane:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the agent saw before it picked."""
+    """The proto-action and the candidates of a step."""
 
     proto: Floats | None
-    """None where nobody proposed a point: the critic found the candidates itself."""
+    """None where the critic found the candidates itself."""
     candidates: Ids
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One step: the item recommended to a user at another, what came of it, and what the agent saw, if it said so."""
+    """One step: the item recommended to a user at another, the outcome, and the agent's choice, if it was shown."""
 
     at: int
     item: int
@@ -67,15 +67,15 @@ class Recommendation:
 
 @dataclass
 class Session:
-    """A session as far as the picture tells of it."""
+    """The part of a session that is drawn."""
 
     user: int
     steps: int = 0
     total: float = 0.0
     last: Recommendation | None = None
 
-    def follow(self, last: Recommendation, user: int) -> None:
-        """Take note of a step, after which the user is at the item `user`."""
+    def record(self, last: Recommendation, user: int) -> None:
+        """Record a step, after which the user is at the item `user`."""
         self.last, self.user = last, user
         self.steps += 1
         self.total += last.reward
@@ -84,14 +84,14 @@ class Session:
 class RecommenderView:
     """Draws sessions over one map of items."""
 
-    def __init__(self, plane: Plane, rewards: Floats, names: Sequence[str] | None) -> None:
-        self.plane, self.rewards, self.names = plane, rewards, names
+    def __init__(self, projection: PcaProjection, rewards: Floats, names: Sequence[str] | None) -> None:
+        self.projection, self.rewards, self.names = projection, rewards, names
         self.radius = float(np.clip(90 / np.sqrt(len(rewards)), 1.2, 5.0))
         low, high = np.percentile(rewards, [2, 98])
         self._shades = np.clip((rewards - low) / max(high - low, 1e-9), 0, 1)
 
     def draw(self, session: Session, coming: Choice | None = None) -> Frame:
-        """The session after its last step; `coming` is what the agent sees before its next one, if it said so."""
+        """Draw the session after its last step; `coming` is the choice of the next one, if it was shown."""
         picture = self._map.copy()
         last = session.last
         choice = coming or (last.choice if last else None)
@@ -102,7 +102,7 @@ class RecommenderView:
         else:
             self._draw_user(picture, session.user)
         if choice is not None and choice.proto is not None:
-            x, y = self.plane.project(choice.proto[None])[0]
+            x, y = self.projection.project(choice.proto[None])[0]
             _cross(picture, (float(x), float(y)), 7)
         self._draw_title(picture, session)
         _draw_legend(picture, proposed=choice is None or choice.proto is not None)
@@ -110,14 +110,14 @@ class RecommenderView:
 
     @cached_property
     def _map(self) -> Canvas:
-        """What never changes: all items by reward."""
+        """The background: all items, coloured by reward."""
         picture = Canvas()
         for item in np.argsort(self._shades, kind="stable"):  # the rich ones on top
             picture.dot(self._at(item), self.radius, blend(POOR, RICH, self._shades[item]))
         return picture
 
     def _at(self, item: int) -> Point:
-        x, y = self.plane.points[item]
+        x, y = self.projection.points[item]
         return float(x), float(y)
 
     def _name(self, item: int) -> str:
@@ -133,7 +133,7 @@ class RecommenderView:
         self._label(picture, item, away_from=self._at(item))
 
     def _draw_pick(self, picture: Canvas, last: Recommendation, user: int) -> None:
-        """An arrow to the recommended item; after a refusal the user went to some other item."""
+        """Draw an arrow to the recommended item, and after a refusal a dashed line to the user's next item."""
         colour = canvas.GOOD if last.accepted else canvas.BAD
         start, end = self._at(last.at), self._at(last.item)
         if not last.accepted:
@@ -147,7 +147,7 @@ class RecommenderView:
             self._label(picture, last.item, away_from=start)
 
     def _label(self, picture: Canvas, item: int, away_from: Point) -> None:
-        """An item's name beside it, on the side that leaves the way to a point free."""
+        """Draw an item's name beside it, on the side away from a point."""
         x, y = self._at(item)
         name = picture.shorten(self._name(item), 12, 190)
         width = picture.text_width(name, 12) + 8
@@ -179,14 +179,14 @@ def _cross(picture: Canvas, at: Point, size: float) -> None:
 
 
 def _short_of(start: Point, end: Point, gap: float) -> Point:
-    """The point on the way to `end` that is `gap` before it."""
+    """Return the point on the line to `end` that is `gap` before it."""
     length = float(np.hypot(end[0] - start[0], end[1] - start[1]))
     share = max(0.0, 1 - gap / length) if length else 0.0
     return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
 def _draw_legend(picture: Canvas, *, proposed: bool) -> None:
-    """The marks by name, with the proto-action's if the agent proposes any."""
+    """Draw the legend, with the proto-action's mark if there are any."""
     y = HEIGHT - LEGEND / 2
     picture.box((0, HEIGHT - LEGEND), (WIDTH, HEIGHT), (240, 242, 245))
     _draw_user_mark(picture, (20, y))

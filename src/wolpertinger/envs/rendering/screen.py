@@ -1,4 +1,4 @@
-"""What an environment does with its pictures, by render mode."""
+"""Rendering by mode: pictures are returned, or shown in a window."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ RENDER_MODES = ["rgb_array", "human"]
 
 
 class Screen:
-    """Hands pictures out ("rgb_array"), shows them in a window ("human"), or draws none (None)."""
+    """Returns pictures ("rgb_array"), shows them in a window ("human"), or draws none (None)."""
 
     def __init__(self, mode: str | None, *, title: str, fps: float) -> None:
         if mode is not None and mode not in RENDER_MODES:
@@ -20,7 +20,7 @@ class Screen:
         self._window: Window | None = None
 
     def render(self, draw: Callable[[], Frame]) -> Frame | None:
-        """An environment's `render`."""
+        """Implement an environment's `render`."""
         if self.mode is None:
             gym.logger.warn('render() draws nothing without a render mode: make the environment with "rgb_array"')
             return None
@@ -33,7 +33,7 @@ class Screen:
         return None
 
     def refresh(self, draw: Callable[[], Frame]) -> None:
-        """What `reset` and `step` end with: a window follows by itself."""
+        """Update the window, if there is one; `reset` and `step` end with it."""
         if self.mode == "human":
             self.render(draw)
 

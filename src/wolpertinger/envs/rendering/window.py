@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from wolpertinger.envs.rendering.canvas import Frame
+from wolpertinger.imports import needs_extra
 
 UNSEEN = ("offscreen", "dummy")  # SDL's drivers without a display
 
@@ -68,7 +69,7 @@ class Window:
 def _import_pygame() -> ModuleType:
     """Only where a window opens, and without its greeting and its warning about pkg_resources."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), needs_extra("control", 'render_mode="human"'):
         warnings.simplefilter("ignore")
         import pygame
     return pygame

@@ -1,0 +1,1 @@
+"""How well the agent learns, and from which settings; `python -m benchmarks.learning`."""

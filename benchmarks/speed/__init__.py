@@ -1,0 +1,1 @@
+"""Training steps, acting and re-ranking against the clock; `python -m benchmarks.speed`."""

@@ -1,0 +1,68 @@
+"""A replay buffer as files, and back: safetensors for arrays, JSON for the rest."""
+
+import json
+
+import numpy as np
+import safetensors.numpy
+from stable_baselines3.common.buffers import ReplayBuffer
+
+from wolpertinger import archive
+from wolpertinger.agent.encoding import existing_path, readable, with_suffix
+from wolpertinger.archive import CheckpointError
+
+KIND = "wolpertinger replay buffer"
+ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+def save_buffer(buffer: ReplayBuffer, target: archive.Target) -> None:
+    """Write a replay buffer on its own."""
+    archive.write(with_suffix(target), KIND, buffer_files(buffer))
+
+
+def load_buffer(buffer: ReplayBuffer, source: archive.Target) -> None:
+    """Fill a replay buffer of the same shape with what `save_buffer` wrote."""
+    restore_buffer(buffer, archive.read(existing_path(source), KIND))
+
+
+def buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
+    """The filled part of a replay buffer, and one row more: there may be the last step's next observation."""
+    filled = buffer.buffer_size if buffer.full else buffer.pos + 1
+    facts = {"pos": buffer.pos, "full": buffer.full, "buffer_size": buffer.buffer_size, "n_envs": buffer.n_envs}
+    arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in _buffer_arrays(buffer).items()}
+    return {
+        "replay_buffer.json": json.dumps(facts).encode(),
+        "replay_buffer.safetensors": safetensors.numpy.save(arrays),
+    }
+
+
+def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:
+    with readable("replay_buffer.json"):
+        facts = json.loads(files["replay_buffer.json"])
+        saved = safetensors.numpy.load(files["replay_buffer.safetensors"])
+        position, full = int(facts["pos"]), bool(facts["full"])
+    if (facts["buffer_size"], facts["n_envs"]) != (buffer.buffer_size, buffer.n_envs):
+        raise CheckpointError(
+            f"the replay buffer was saved with {facts['buffer_size']} steps of {facts['n_envs']} environments, "
+            f"this agent's has {buffer.buffer_size} of {buffer.n_envs}"
+        )
+    own = _buffer_arrays(buffer)
+    filled = buffer.buffer_size if full else position + 1
+    expected = {name: (array.dtype, (filled, *array.shape[1:])) for name, array in own.items()}
+    found = {name: (array.dtype, array.shape) for name, array in saved.items()}
+    if found != expected or not 0 <= position < buffer.buffer_size:
+        raise CheckpointError(f"the replay buffer holds {found}, this agent's {expected}")
+    for name, array in saved.items():
+        own[name][:filled] = array
+    buffer.pos, buffer.full = position, full
+
+
+def _buffer_arrays(buffer: ReplayBuffer) -> dict[str, np.ndarray]:
+    """The buffer's own arrays by name; those of Dict observations one by one."""
+    arrays: dict[str, np.ndarray] = {}
+    for name in ARRAYS:
+        value = getattr(buffer, name, None)
+        if isinstance(value, dict):
+            arrays |= {f"{name}.{key}": part for key, part in value.items()}
+        elif value is not None:
+            arrays[name] = value
+    return arrays

@@ -1,0 +1,138 @@
+"""What the agent does where the user says nothing: chosen by the action set and the length of the run.
+
+Every number here is ours, not the paper's, and was measured: docs/decisions/023-defaults.md. `preset="paper"` is the
+paper's plain DDPG instead.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from wolpertinger.actions import ActionSet
+from wolpertinger.agent.exploration import Exploration
+from wolpertinger.learners import DDPG, TD3
+from wolpertinger.networks import MLP, TwoTower
+from wolpertinger.policy import BestByCritic, Nearest
+from wolpertinger.settings import check_choice
+
+PRESETS = ("auto", "paper")
+MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
+# Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more a critic that
+# searches fits the noise of its few transitions, and an actor's run takes longer than it gains.
+SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
+PAPER_UPDATES = 10**18  # one after every transition
+MOST_TRANSITIONS = 16  # per update, however long the run
+EXACT_TARGETS = 500  # actions up to which line 13 searches all of A, and does not sample
+SHORT_GAMMA = 0.95  # of sets of items: targets of a noisy critic, discounted less, would swamp what one item earns
+COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256}
+NEIGHBOURS = 64  # candidates around a proto-action
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Arguments of `Wolpertinger`, and one line that says why."""
+
+    arguments: dict[str, Any]
+    updates: int
+    """That a run is worth: `update_ratio` turns it into train_freq and gradient_steps."""
+    policy_kwargs: dict[str, Any]
+    why: str
+
+
+def choose_defaults(given: dict[str, Any], actions: ActionSet) -> Defaults:
+    """The defaults for an action set, beside the arguments that were given: by the critic's search or by an actor."""
+    check_choice("preset", given["preset"], PRESETS)
+    if given["preset"] == "paper":
+        return _paper(actions)
+    is_searched = actions.is_listable and actions.n <= MAX_SEARCHED and not actions.is_ordinal
+    if given["candidates"] is not None:
+        is_searched = not getattr(given["candidates"], "needs_actor", True)
+    elif given["critic"] is not None:
+        is_searched = is_searched and given["critic"].has_keys
+    if is_searched:
+        return _with_search(actions)
+    return _with_actor(actions) if actions.is_ordinal else _with_neighbours(actions)
+
+
+def update_ratio(updates: int, transitions: int, n_envs: int) -> tuple[int, int]:
+    """Steps of all environments between two trainings, and updates in each, for a run of so many transitions."""
+    per_update = min(MOST_TRANSITIONS, max(1, round(transitions / updates)))
+    return max(1, per_update // n_envs), max(1, n_envs // per_update)
+
+
+def _with_search(actions: ActionSet) -> Defaults:
+    """Two towers find the best of all actions: no actor that has to be right first."""
+    return Defaults(
+        arguments={
+            "k": 1,
+            "critic": TwoTower(width=32, linear=True),
+            "candidates": BestByCritic(),
+            "learner": DDPG(target_samples=256 if actions.n > EXACT_TARGETS else 0),
+            "exploration": Exploration(noise=None, epsilon=0.2),
+            **COMMON,
+            "gamma": SHORT_GAMMA,
+            "batch_size": 512,
+        },
+        updates=SEARCH_UPDATES,
+        policy_kwargs={"net_arch": [128, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},
+        why=f"{_describe(actions)}: two towers search all of them",
+    )
+
+
+def _with_neighbours(actions: ActionSet) -> Defaults:
+    """The paper's form: the critic picks among the actions nearest to the proto-action."""
+    k = min(NEIGHBOURS, actions.n)
+    return Defaults(
+        arguments={
+            "k": k,
+            "critic": MLP(interaction=True),
+            "candidates": Nearest(),
+            "learner": DDPG(anchor=0.1),
+            "exploration": Exploration(sigma=0.1, epsilon=0.2, final_epsilon=0.05),
+            **COMMON,
+            "gamma": SHORT_GAMMA,
+        },
+        updates=SEARCH_UPDATES,
+        policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "predict_by": "target"},
+        why=f"{_describe(actions)}: the critic picks among the {k} nearest to the actor's proposal",
+    )
+
+
+def _with_actor(actions: ActionSet) -> Defaults:
+    """TD3 on the proto-action, rounded to the nearest action: for levels of controls, and sets too large to search."""
+    return Defaults(
+        arguments={
+            "k": 1,
+            "critic": MLP(),
+            "candidates": Nearest(),
+            "learner": TD3(),
+            "exploration": Exploration(sigma=0.1),
+            **COMMON,
+        },
+        updates=ACTOR_UPDATES,
+        policy_kwargs={"net_arch": [256, 256], "n_critics": 2},
+        why=f"{_describe(actions)}: an actor proposes and the nearest action is taken (TD3)",
+    )
+
+
+def _paper(actions: ActionSet) -> Defaults:
+    """The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate."""
+    return Defaults(
+        arguments={
+            "k": min(NEIGHBOURS, actions.n),
+            "critic": MLP(),
+            "candidates": Nearest(),
+            "learner": DDPG(),
+            "exploration": Exploration(noise="ornstein-uhlenbeck", theta=0.15, sigma=0.2),
+            **COMMON,
+            "actor_learning_rate": 1e-4,
+            "tau": 1e-3,
+            "batch_size": 64,
+        },
+        updates=PAPER_UPDATES,
+        policy_kwargs={"net_arch": [400, 300]},
+        why=f"{_describe(actions)}: the paper's DDPG, {min(NEIGHBOURS, actions.n)} nearest candidates",
+    )
+
+
+def _describe(actions: ActionSet) -> str:
+    return f"{actions.n:,} actions in {actions.dim:,} number{'' if actions.dim == 1 else 's'}"

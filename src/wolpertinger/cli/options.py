@@ -1,0 +1,55 @@
+"""What several commands have in common."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception]) -> int:
+    """Run a command; bad input, and these errors, end in one line on standard error and exit code 2."""
+    expected: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError, *errors)
+    try:
+        run()
+    except expected as error:
+        print(f"{prog}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def with_example(example: str) -> dict[str, Any]:
+    """Keywords for a parser whose help ends with an example."""
+    return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Which run, and which of its checkpoints."""
+    parser.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
+    parser.add_argument(
+        "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
+    )
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that counts from `least` up."""
+
+    def integer(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is too few: give at least {least}")
+        return int(text)
+
+    return integer
+
+
+def number_or_name(text: str) -> float | str:
+    """A number, as a share of neighbours, or a name of one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def number(text: str) -> int | float:
+    """A count, or with a point a share."""
+    return float(text) if "." in text or "e" in text.lower() else int(text)

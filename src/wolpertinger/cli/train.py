@@ -1,0 +1,119 @@
+"""`wolpertinger train`: a task into a run folder; the options are the fields of `RunConfig` and the task's own."""
+
+import argparse
+import json
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from stable_baselines3.common.utils import get_device
+
+from wolpertinger.cli.options import at_least, number, number_or_name, with_example
+from wolpertinger.runs import make_config, train
+from wolpertinger.runs.config import RunConfig, Setting, members
+from wolpertinger.runs.presets import TASKS, Preset
+from wolpertinger.threads import set_threads
+
+EXAMPLE = """example:
+  wolpertinger train recommender --items 835 --seed 1 --out runs/first
+  wolpertinger train recommender --preset nearest --k 0.05
+  wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4
+  wolpertinger train cart-pole --levels 1000000 --k 1
+  wolpertinger train puddle-world --plan 20 --k 1
+  wolpertinger train control --env-id Pendulum-v1 --levels 1001"""
+PARSERS: dict[frozenset[type], Any] = {
+    frozenset({str}): str,
+    frozenset({int}): int,
+    frozenset({float}): float,
+    frozenset({int, float}): number,
+    frozenset({float, str}): number_or_name,
+}
+
+
+def add_train(commands: Any) -> None:
+    """Add `train` and its tasks."""
+    parser = commands.add_parser("train", help="train an agent on a task, into a run folder", **with_example(EXAMPLE))
+    tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK")
+    for name, preset in TASKS.items():
+        _add_task(tasks.add_parser(name, help=preset.env_id, **with_example(EXAMPLE)), preset)
+
+
+def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
+    groups = {name: parser.add_argument_group(name) for name in ("the environment", "the agent", "the run")}
+    for name, option in preset.env.items():
+        default = "" if option.default is None else f" (default: {option.default})"
+        groups["the environment"].add_argument(
+            _flag(name), dest=f"env_{name}", type=option.type, metavar=option.type.__name__.upper(),
+            help=option.help + default,
+        )  # fmt: skip
+    for field in fields(RunConfig):
+        if (setting := field.metadata.get("setting")) is not None:
+            _add_setting(groups[setting.group], field, setting, preset)
+    groups["the agent"].add_argument(
+        "--set", dest="changes", action="append", default=[], metavar="NAME=VALUE", type=_change,
+        help="any other setting of the agent, in JSON; nested ones with a point: exploration.epsilon=0.5",
+    )  # fmt: skip
+    run = groups["the run"]
+    run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
+    run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
+    run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
+    run.add_argument("--threads", type=at_least(1), help="for networks and lookups (default: as torch decides)")
+    parser.set_defaults(run=_train)
+
+
+def _add_setting(group: Any, field: Field[Any], setting: Setting, preset: Preset) -> None:
+    """The option of one field of `RunConfig`; it is None unless it is given, and the field or preset says what then."""
+    flag, kinds = _flag(setting.option or field.name), members(get_type_hints(RunConfig)[field.name])
+    if kinds == {bool}:
+        group.add_argument(flag, dest=field.name, action="store_true", default=None, help=setting.help)
+        return
+    own = "; nearest and paper have their own" if preset.nearest else ""
+    default = f"{getattr(preset, field.name):,}{own}" if field.default is MISSING else field.default
+    parse = at_least(setting.least) if kinds == {int} and setting.least is not None else PARSERS[frozenset(kinds)]
+    group.add_argument(
+        flag, dest=field.name, type=parse, choices=setting.choices,
+        help=f"{setting.help} (default: {setting.absent or default})",
+    )  # fmt: skip
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _device(text: str) -> str:
+    try:
+        get_device(text)
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no device here: {str(error).splitlines()[0]}") from error
+    return text
+
+
+def _change(text: str) -> tuple[list[str], Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name.split("."), json.loads(value)
+    except json.JSONDecodeError:
+        return name.split("."), value
+
+
+def _train(options: argparse.Namespace) -> None:
+    settings = {field.name: getattr(options, field.name) for field in fields(RunConfig) if "setting" in field.metadata}
+    env = {name: getattr(options, f"env_{name}") for name in TASKS[options.task].env}
+    config = make_config(options.task, env=env, changes=_nested(options.changes), **settings)
+    if options.threads is not None:
+        set_threads(options.threads)
+    folder = options.out or Path("runs") / f"{options.task}-{config.seed}"
+    train(config, folder, overwrite=options.overwrite, device=options.device)
+    print(f"run folder: {folder}\nplot: {folder / 'curve.png'}")
+
+
+def _nested(changes: list[tuple[list[str], Any]]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, value in changes:
+        place = nested
+        for name in path[:-1]:
+            place = place.setdefault(name, {})
+        place[path[-1]] = value
+    return nested

@@ -1,0 +1,92 @@
+"""The index in use for one k, and its recall on the lookups that were checked against an exact scan."""
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from wolpertinger.index.exact import ExactIndex
+from wolpertinger.index.faiss import FaissIndex
+
+RECALL_WINDOW, MIN_CHECKED = 256, 32  # checks that the recall is averaged over, and that it takes to judge
+SHORTFALL_ERRORS = 3.0  # standard errors below the target that count: the test is repeated after every check
+
+
+@dataclass(frozen=True)
+class LookupStats:
+    """How a tuned lookup does, for one k."""
+
+    k: int
+    target_recall: float
+    recall: float | None
+    """Mean over the last checked lookups; 1 for the exact scan, None before the first check."""
+    checked: int
+    """Lookups that were checked, in all."""
+    tunings: int
+    """How often it was tuned."""
+    index: str
+    """Recipe and search parameters in use."""
+
+
+@dataclass
+class MonitoredIndex:
+    """A tuned index for one k, with the recall of its last checked lookups."""
+
+    index: ExactIndex | FaissIndex
+    recipe: str
+    rows: int
+    """Number of rows when it was tuned."""
+    every: float
+    """Queries from one check to the next."""
+    countdown: float
+    """Queries to the next check."""
+    window: deque[float] = field(default_factory=lambda: deque(maxlen=RECALL_WINDOW))
+    """Recalls of the last checked lookups."""
+    seen: int = 0
+    """Queries since it was tuned."""
+    checked: int = 0
+    tunings: int = 1
+    live: bool = False
+    """Whether it was tuned on real queries, not on likely ones."""
+    warned: bool = False
+    """Whether a warning has said that the recall is short and tuning has to wait."""
+
+    @property
+    def is_exact(self) -> bool:
+        return self.recipe == "exact"
+
+    @property
+    def recall(self) -> float | None:
+        """Mean recall of the last checked lookups; None before the first check."""
+        return float(np.mean(self.window)) if self.window else None
+
+    def falls_short(self, target_recall: float) -> bool:
+        """Return whether the recall of the last checks is significantly below the target."""
+        error = float(np.std(self.window)) / math.sqrt(len(self.window))
+        return float(np.mean(self.window)) + SHORTFALL_ERRORS * error < target_recall
+
+    def describe(self) -> str:
+        """Return recipe and search parameters in one string."""
+        setting = str(self.index.effort) if isinstance(self.index, FaissIndex) else ""
+        return f"{self.recipe} ({setting})" if setting else self.recipe
+
+    def stats(self, k: int, target_recall: float) -> LookupStats:
+        recall = 1.0 if self.is_exact else self.recall
+        return LookupStats(k, target_recall, recall, self.checked, self.tunings, self.describe())
+
+    def to_json(self) -> dict[str, Any]:
+        effort = vars(self.index.effort) if isinstance(self.index, FaissIndex) else {}
+        counts = {"checked": self.checked, "tunings": self.tunings, "live": self.live}
+        return {"recipe": self.recipe, "effort": effort, "rows": self.rows, "every": self.every, **counts}
+
+    @classmethod
+    def from_json(cls, index: ExactIndex | FaissIndex, values: dict[str, Any]) -> "MonitoredIndex":
+        rows, checked, tunings = (int(values[name]) for name in ("rows", "checked", "tunings"))
+        every = float(values["every"])
+        if rows < 1 or checked < 0 or tunings < 1 or not 0 < every < math.inf:
+            raise ValueError(f"rows={rows}, checked={checked}, tunings={tunings}, every={every} cannot be")
+        state = cls(index, values["recipe"], rows, every, every, live=bool(values["live"]))
+        state.checked, state.tunings = checked, tunings
+        return state

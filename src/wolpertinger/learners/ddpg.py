@@ -1,0 +1,114 @@
+"""Algorithm 2, lines 12 to 16: DDPG whose target action comes from the full policy."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from wolpertinger.learners.base import Networks, Transitions, minimise
+from wolpertinger.networks import PolyakUpdate
+from wolpertinger.policy import Policy, Ranking, States
+from wolpertinger.policy.scoring import score_exactly
+from wolpertinger.policy.sources import GivenSource
+from wolpertinger.settings import Settings, check_choice, check_number
+
+LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
+
+
+@dataclass(frozen=True)
+class DDPG(Settings):
+    """The paper's learner; every default is the paper's."""
+
+    kind: ClassVar[str] = "ddpg"
+    critic_loss: str = "mse"
+    """"mse" (the paper) or "huber"."""
+    anchor: float = 0.0
+    """Pulls the proto-action towards the action that the full policy picks in the same state, so that the actor stays
+    in the region where actions are; 0 is the paper's actor."""
+    gradient_at: str = "proto"
+    """Where the actor takes the critic's gradient: at its "proto" (the paper), or at the "action" that the full policy
+    makes of it, where the critic has been trained; one more lookup and re-ranking an update."""
+    max_grad_norm: float | None = None
+    """Clip the gradients to this norm; None does not."""
+    target_samples: int = 0
+    """Where the target action of line 13 comes from: 0, from the full policy (the paper); else it is the best among the
+    batch's executed actions and so many random ones, the same for all states. That costs little whatever the size of A,
+    and is less prone to overestimate values of actions that were never tried."""
+
+    def __post_init__(self) -> None:
+        check_choice("critic_loss", self.critic_loss, LOSSES)
+        check_choice("gradient_at", self.gradient_at, ("proto", "action"))
+        check_number("anchor", self.anchor)
+        check_number("max_grad_norm", self.max_grad_norm, optional=True)
+        check_number("target_samples", self.target_samples, whole=True)
+
+    def __call__(self, networks: Networks, policy: Policy, tau: float) -> "DDPGLearner":
+        return DDPGLearner(self, networks, policy, tau)
+
+
+class DDPGLearner:
+    """Trains actor and critic, and moves their targets."""
+
+    def __init__(self, settings: DDPG, networks: Networks, policy: Policy, tau: float) -> None:
+        self.settings, self.networks, self.policy, self.tau = settings, networks, policy, tau
+        self.polyak = PolyakUpdate((networks.critic, networks.critic_target), (networks.actor, networks.actor_target))
+        if settings.target_samples:
+            self._rng = np.random.default_rng(int(torch.randint(2**31, ())))
+            self._given = GivenSource(policy.actions, networks.critic_target)
+            self._sampled = Policy(policy.actions, self._given, 1, score_exactly, policy.timer)
+
+    def update(self, batch: Transitions) -> dict[str, Tensor]:
+        """Lines 13 to 16 of Algorithm 2; the batch is line 12's."""
+        best, losses = self._update_critic(batch)
+        losses |= self._update_actor(batch, best)
+        self.polyak.step(self.tau)  # line 16
+        return losses
+
+    def _update_critic(self, batch: Transitions) -> tuple[Ranking, dict[str, Tensor]]:
+        networks, policy = self.networks, self.policy
+        # Line 13: the target action comes from the full policy, with target actor and target critic.
+        with torch.no_grad():
+            best = self._rank_next(batch)
+            target = batch.rewards + batch.discounts * best.values[:, 0]  # (batch,)
+        # Line 14: the critic learns the value of the action that was executed.
+        q = networks.critic(batch.obs, policy.embed(batch.actions))  # (critics, batch)
+        loss = len(q) * LOSSES[self.settings.critic_loss](q, target.expand_as(q))
+        minimise(loss, networks.critic, self.settings.max_grad_norm)
+        policy.source.critic_updated()
+        return best, {"critic_loss": loss.detach()}
+
+    def _update_actor(self, batch: Transitions, best: Ranking) -> dict[str, Tensor]:
+        # Line 15: the actor climbs the critic, where candidates depend on it.
+        if not self.policy.source.needs_actor:
+            return {}
+        loss = self._actor_loss(batch, best)
+        minimise(loss, self.networks.actor, self.settings.max_grad_norm)
+        return {"actor_loss": loss.detach()}
+
+    def _rank_next(self, batch: Transitions) -> Ranking:
+        if not self.settings.target_samples:
+            return self.policy.rank(self._next_states(batch), self.networks.critic_target)
+        drawn = self.policy.actions.sample(self._rng, self.settings.target_samples)
+        self._given.given = torch.cat([batch.actions, torch.from_numpy(drawn).to(batch.actions)])
+        return self._sampled.rank(States(batch.next_obs), self.networks.critic_target)
+
+    def _next_states(self, batch: Transitions) -> States:
+        """The next states with the target actor's proto-actions."""
+        return self.policy.propose(self.networks.actor_target, batch.next_obs)
+
+    def _actor_loss(self, batch: Transitions, best: Ranking) -> Tensor:
+        """Minus the value of the proto-action; `best` is what line 13 ranked in the next states."""
+        actor, critic = self.networks.actor, self.networks.critic
+        # The lookup has no gradient, so the critic's gradient is taken at the proto-action itself; or, with
+        # gradient_at="action", at the action it becomes, as if the lookup had moved it there.
+        proto = actor(batch.obs)
+        if self.settings.gradient_at == "action":
+            chosen = self.policy.rank(States(batch.obs, proto), critic)
+            proto = proto + (chosen.vectors[:, 0] - proto).detach()
+        loss = -critic(batch.obs, proto)[0].mean()
+        if self.settings.anchor:
+            loss = loss + self.settings.anchor * actor.distance(batch.next_obs, best.vectors[:, 0])
+        return loss

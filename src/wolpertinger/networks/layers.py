@@ -1,0 +1,49 @@
+"""Layers that actor and critics are made of."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values start near 0, protos near the middle
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a critic's network is built for, and of which layers."""
+
+    features_dim: int
+    dim: int
+    """Length of the actions' vectors."""
+    n_actions: int
+    net_arch: list[int]
+    activation_fn: type[nn.Module]
+    layer_norm: bool
+    learned_features: bool
+    """Whether weights that learn lie between the observation and the network."""
+    dropout: float = 0.0
+
+    def hidden(self) -> list[nn.Module]:
+        """The layers that follow the first one."""
+        first, *others = self.net_arch
+        return hidden_layers(first, others, self.activation_fn, self.layer_norm, self.dropout)
+
+
+def hidden_layers(
+    width: int, net_arch: list[int], activation_fn: type[nn.Module], layer_norm: bool, dropout: float = 0.0
+) -> list[nn.Module]:
+    """The layers that follow a first one of `width` outputs: normalisation, activation and dropout behind each."""
+    layers: list[nn.Module] = []
+    for place, size in enumerate([width, *net_arch]):
+        layers += [nn.Linear(width, size)] if place else []
+        layers += [nn.LayerNorm(size)] if layer_norm else []
+        layers += [activation_fn(), *([nn.Dropout(dropout)] if dropout else [])]
+        width = size
+    return layers
+
+
+def last_layer(width: int, outputs: int) -> nn.Linear:
+    """A linear layer whose outputs start near 0."""
+    layer = nn.Linear(width, outputs)
+    nn.init.uniform_(layer.weight, -LAST_LAYER, LAST_LAYER)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,77 @@
+"""The scaling of the actions' vectors, and the base of the networks that scale."""
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import BaseModel
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import PyTorchObs
+from torch import Tensor, nn
+
+from wolpertinger.actions import ActionSet
+
+SAMPLED_ACTIONS = 1000  # of which the size of vectors is measured
+
+
+class VectorScale(nn.Module):
+    """The affine map between an action set's box of vectors and [-1, 1] per dimension; 0 where the box has no width."""
+
+    middle: Tensor
+    radius: Tensor
+    divisor: Tensor
+    spread: Tensor
+
+    def __init__(self, actions: ActionSet) -> None:
+        super().__init__()
+        low, high = torch.as_tensor(actions.low).float(), torch.as_tensor(actions.high).float()
+        # Buffers, saved with the networks: these go by the box they learned in, also if actions come or go.
+        radius = (high - low) / 2
+        self.register_buffer("middle", (low + high) / 2)
+        self.register_buffer("radius", radius)
+        self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)))
+        sample = actions.sample(np.random.default_rng(0), SAMPLED_ACTIONS)
+        spread = self.to_unit(torch.as_tensor(actions.embed(sample)).float()).square().mean().sqrt()
+        self.register_buffer("spread", spread.where(spread > 0, torch.ones_like(spread)))
+
+    def to_unit(self, vectors: Tensor) -> Tensor:
+        """Vectors in [-1, 1] per dimension."""
+        return (vectors - self.middle) / self.divisor
+
+    def to_vectors(self, unit: Tensor) -> Tensor:
+        """The inverse of `to_unit`."""
+        return self.middle + self.radius * unit
+
+    def to_inputs(self, vectors: Tensor) -> Tensor:
+        """What the critic reads: as `to_unit`, with entries of root mean square 1 over the set.
+
+        A few far-out vectors make the box wide and the rest small in it; beside a state of size 1 the critic would
+        hardly see the action.
+        """
+        return self.to_unit(vectors) / self.spread
+
+    def stretch(self, differences: Tensor) -> Tensor:
+        """Differences of the critic's inputs, for differences of vectors, which are overwritten."""
+        return differences.mul_(1 / (self.divisor * self.spread))
+
+
+class ScaledModel(BaseModel):
+    """What actor and critic share: a features extractor for the state, and the scale of the actions' vectors."""
+
+    features_extractor: BaseFeaturesExtractor
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        actions: ActionSet,
+        features_extractor: BaseFeaturesExtractor,
+        normalize_images: bool,
+    ) -> None:
+        super().__init__(
+            observation_space, action_space, features_extractor=features_extractor, normalize_images=normalize_images
+        )
+        self.scale = VectorScale(actions)
+
+    def features(self, obs: PyTorchObs) -> Tensor:
+        """The state as the network reads it (batch, features_dim)."""
+        return self.extract_features(obs, self.features_extractor)

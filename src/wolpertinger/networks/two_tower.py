@@ -1,0 +1,138 @@
+"""A critic that factorises, Q(s, a) = phi(s) . psi(a) + v(a) + u(s): the best action is an inner-product search."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from wolpertinger.networks.hashed_embedding import SCALE, HashedEmbedding, count_rows
+from wolpertinger.networks.layers import Shape, last_layer
+from wolpertinger.networks.scaling import VectorScale
+from wolpertinger.settings import Settings, check_flag, check_number
+
+SMALL_LINEAR = 0.1  # of an action's linear path at first
+
+
+@dataclass(frozen=True)
+class TwoTower(Settings):
+    """A two-tower critic, which can search all of A: `candidates="critic"`."""
+
+    kind: ClassVar[str] = "two-tower"
+    has_keys: ClassVar[bool] = True
+    width: int = 64
+    """Of phi and psi. Where few items are good for many states a small width learns sooner and is searched faster."""
+    state_embedding: int | float = 0
+    """Rows of a hashed embedding of states, such as the items that users come from: a count (int), or so many times the
+    number of actions (float); 0: none."""
+    action_embedding: int | float = 0
+    """Rows of a hashed embedding of actions, in the same way."""
+    embedding_scale: float = SCALE
+    """How much faster than the learning rate an embedding moves; less of it averages over more tries."""
+    linear: bool = False
+    """A linear path beside each tower's network: values begin as products of state and action, to which the networks
+    add. Learns what a bilinear model can from few samples."""
+
+    def __post_init__(self) -> None:
+        check_number("width", self.width, least=1, whole=True)
+        check_flag("linear", self.linear)
+        check_number("embedding_scale", self.embedding_scale, above=True)
+        count_rows("state_embedding", self.state_embedding, 0)
+        count_rows("action_embedding", self.action_embedding, 0)
+
+    @property
+    def needs_fixed_features(self) -> bool:
+        """Whether states are told apart by their numbers, which nothing before the network may change over time."""
+        return bool(self.state_embedding)
+
+    def __call__(self, shape: Shape) -> "TwoTowerNetwork":
+        return TwoTowerNetwork(shape, self)
+
+
+class Tower(nn.Module):
+    """An MLP plus an optional hashed embedding and an optional linear path."""
+
+    def __init__(self, inputs: int, last: nn.Linear, shape: Shape, rows: int, scale: float, linear: bool) -> None:
+        super().__init__()
+        hidden = shape.hidden()
+        self.network = nn.Sequential(nn.Linear(inputs, shape.net_arch[0]), *hidden, last)
+        self.embedding = HashedEmbedding(inputs, rows, last.out_features, scale) if rows else None
+        self.linear = nn.Linear(inputs, last.out_features, bias=False) if linear else None
+        if self.linear is not None:
+            nn.init.zeros_(self.linear.weight[-1])  # u(s) and v(a) start near 0
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        known = self.network(vectors)
+        for part in (self.embedding, self.linear):
+            known = known if part is None else known + part(vectors)
+        return known
+
+
+class TwoTowerNetwork(nn.Module):
+    """One tower reads the state, the other one the action; psi and v are one vector per action, whatever the state."""
+
+    has_keys = True
+
+    def __init__(self, shape: Shape, settings: TwoTower) -> None:
+        super().__init__()
+        if settings.needs_fixed_features and shape.learned_features:
+            raise ValueError(
+                "state_embedding tells states apart by their numbers, which layers before it would change as they "
+                "learn: leave out state_arch, and take a features extractor without weights"
+            )
+        rows = {
+            name: count_rows(name, getattr(settings, name), shape.n_actions)
+            for name in ("state_embedding", "action_embedding")
+        }
+        # Values start near 0 if one of the factors does; if both did, neither would have a gradient.
+        outputs, linear = settings.width + 1, settings.linear
+        last = last_layer(shape.net_arch[-1], outputs) if linear else nn.Linear(shape.net_arch[-1], outputs)
+        with torch.no_grad():  # u(s) as well
+            last.weight[-1].zero_()
+            last.bias[-1].zero_()
+        scale = settings.embedding_scale
+        self.state_tower = Tower(shape.features_dim, last, shape, rows["state_embedding"], scale, linear)
+        last = last_layer(shape.net_arch[-1], outputs)
+        self.action_tower = Tower(shape.dim, last, shape, rows["action_embedding"], scale, linear)
+        if self.action_tower.linear is not None:
+            with torch.no_grad():
+                self.action_tower.linear.weight.mul_(SMALL_LINEAR)
+
+    def forward(self, features: Tensor, inputs: Tensor) -> Tensor:
+        """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""
+        query, offset = self.query(features)
+        query, offset = (query.unsqueeze(1), offset.unsqueeze(1)) if inputs.dim() == 3 else (query, offset)
+        return (query * self.key(inputs)).sum(dim=-1) + offset
+
+    def query(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """(phi(s), 1) and u(s): the first one's product with an action's key, plus the second, is its value."""
+        out = self.state_tower(features)
+        return torch.cat([out[..., :-1], torch.ones_like(out[..., -1:])], dim=-1), out[..., -1]
+
+    def key(self, inputs: Tensor) -> Tensor:
+        """(psi(a), v(a)) of actions (..., dim): (..., width + 1)."""
+        return self.action_tower(inputs)
+
+    def in_states(self, features: Tensor, scale: VectorScale) -> "TowerValues":
+        """The network in a batch of states, for many actions each."""
+        return TowerValues(self, features, scale)
+
+
+class TowerValues:
+    """A two-tower critic in a batch of states, of which it holds the queries. No gradients."""
+
+    shared_from = 0
+
+    def __init__(self, network: TwoTowerNetwork, features: Tensor, scale: VectorScale) -> None:
+        self.network, self.scale = network, scale
+        self.query, self.offset = network.query(features)  # (batch, width), (batch,)
+
+    def __call__(self, states: slice | Tensor, vectors: Tensor) -> Tensor:
+        """Values (n, m) of actions (n, m, dim) in these n states."""
+        keys = self.network.key(self.scale.to_inputs(vectors))
+        return (keys @ self.query[states].unsqueeze(-1)).squeeze(-1) + self.offset[states].unsqueeze(-1)
+
+    def of_shared(self, vectors: Tensor) -> Tensor:
+        """Values (batch, m) of the same actions (m, dim) in every state."""
+        keys = self.network.key(self.scale.to_inputs(vectors))
+        return torch.addmm(self.offset.unsqueeze(-1), self.query, keys.t())

@@ -1,1 +1,0 @@
-"""The paper's tables, figures and claims, from runs to a report: `wolpertinger reproduce`."""

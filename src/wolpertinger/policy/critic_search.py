@@ -1,0 +1,227 @@
+"""Candidates from the critic itself: the actions that a two-tower critic values most, out of all of A.
+
+An action's part of such a critic, its key, does not depend on the state. Kept for all actions, the keys make "the best
+of A" a matrix product, or an index for a million of them. They are refreshed every so many updates; until then the
+search goes by a snapshot of the critic, and what it finds is re-ranked by the critic as it is.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, ClassVar
+
+import torch
+from stable_baselines3.common.type_aliases import PyTorchObs
+from torch import Tensor
+
+from wolpertinger.actions import ActionSet, TooManyActionsError
+from wolpertinger.index import InnerProductIndex, largest_products
+from wolpertinger.networks import Critic
+from wolpertinger.policy.sources import Candidates, CandidateSource, Nearest, SourceFactory, UnionSource
+from wolpertinger.policy.states import States
+from wolpertinger.settings import Settings, check_number, read_settings
+
+MAX_KEYS = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
+# Keys refreshed per update, on average, unless the user says how often: without and with an index, which has to be
+# built anew as well, and at times tuned.
+KEYS_PER_UPDATE, INDEXED_KEYS_PER_UPDATE = 400, 75
+INDEXED_FROM = 200_000  # actions from which on an index takes the place of a product with all keys
+RECALL = 0.95  # of that index
+KEYS_AT_ONCE = 2**14
+RECENT_STATES = 320  # by which an index over new keys is judged, ...
+COMPARED_STATES = 64  # ... and on so many of them the search is compared before and after a refresh
+
+
+@dataclass(frozen=True)
+class BestByCritic(Settings):
+    """The k actions that a two-tower critic values most in all of A (several critics: by their mean)."""
+
+    kind: ClassVar[str] = "critic"
+    needs_actor: ClassVar[bool] = False
+    refresh_every: int | None = None
+    """Updates of the critic between two refreshes of the keys; None: more for larger sets."""
+
+    def __post_init__(self) -> None:
+        check_number("refresh_every", self.refresh_every, least=1, whole=True, optional=True)
+
+    def __call__(self, actions: ActionSet, critic: Critic) -> CandidateSource:
+        return CriticSearch(actions, critic, self.refresh_every)
+
+
+@dataclass(frozen=True)
+class Union(Settings):
+    """k candidates from each of several sources."""
+
+    kind: ClassVar[str] = "both"
+    sources: tuple[SourceFactory, ...] = field(default_factory=lambda: (Nearest(), BestByCritic()))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sources, list | tuple) or len(self.sources) < 2:
+            raise ValueError(f"sources={self.sources!r}: give two or more, such as (Nearest(), BestByCritic())")
+        known = {"nearest": Nearest, "critic": BestByCritic}
+        read = (part if isinstance(part, Settings) else read_settings("sources", part, known) for part in self.sources)
+        object.__setattr__(self, "sources", tuple(read))
+
+    @property
+    def needs_actor(self) -> bool:
+        """Whether any of the sources needs proto-actions."""
+        return any(getattr(source, "needs_actor", True) for source in self.sources)
+
+    def __call__(self, actions: ActionSet, critic: Critic) -> CandidateSource:
+        return UnionSource(actions, critic, self.sources)
+
+
+class CriticSearch(CandidateSource):
+    """The keys of all actions, by a snapshot of the critic, and the search in them."""
+
+    needs_actor = False
+    finds_all = True
+
+    def __init__(self, actions: ActionSet, critic: Critic, refresh_every: int | None) -> None:
+        super().__init__(actions, critic)
+        if not critic.has_keys:
+            raise ValueError('candidates="critic" needs a critic that can search all of A: give critic="two-tower"')
+        if not actions.is_listable or actions.n > MAX_KEYS:
+            raise TooManyActionsError(
+                f"{actions!r} is too large to go through: {actions.n} actions, {MAX_KEYS} at most; "
+                'with candidates="nearest" the critic need not'
+            )
+        self.refresh_every = refresh_every
+        self.snapshot = copy.deepcopy(critic).requires_grad_(False)
+        self.snapshot.set_training_mode(False)
+        self.age = 0
+        """Updates of the critic since the snapshot."""
+        self.agreement: float | None = None
+        """Share of recent states whose best action was the same before and after the last refresh."""
+        self._expired = False
+        self._forget()
+        self._seconds = 0.0  # without the tuning of the present index, which counts its own
+
+    def _forget(self) -> None:
+        self._keys: Tensor | None = None
+        self._members: Tensor | None = None  # the actions whose keys they are
+        self._version = 0  # of the action set
+        self._index: InnerProductIndex | None = None
+        self._recent: list[States] = []
+        self._recent_count = 0
+        self._k = 1  # of the last search
+
+    @property
+    def every(self) -> int:
+        """Updates from one refresh to the next."""
+        per_update = KEYS_PER_UPDATE if self.actions.n < INDEXED_FROM else INDEXED_KEYS_PER_UPDATE
+        return max(1, self.actions.n // per_update) if self.refresh_every is None else self.refresh_every
+
+    @property
+    def seconds(self) -> float:
+        """Spent on keys and their index, in all."""
+        return self._seconds + self._tuning_seconds
+
+    @property
+    def _tuning_seconds(self) -> float:
+        return 0.0 if self._index is None else self._index.tuning_seconds
+
+    def critic_updated(self) -> None:
+        self.age += 1
+
+    def expire(self) -> None:
+        self._expired = True
+
+    @torch.no_grad()
+    def find(self, states: States, k: int) -> Candidates:
+        self._refresh_if_due()
+        self._remember(states)
+        return Candidates(self.best(self.snapshot.queries(states.obs), k), BestByCritic.kind)
+
+    def _refresh_if_due(self) -> None:
+        if self.snapshot.scale.middle.device != self.critic.scale.middle.device:  # the policy was moved
+            self.snapshot.to(self.critic.scale.middle.device)
+            self._forget()
+        if self.age < (1 if self._expired else self.every):
+            return
+        is_comparable = self._keys is not None and self._version == self.actions.version and self._recent
+        before = self._best_of_recent() if is_comparable else None
+        self.snapshot.load_state_dict(self.critic.state_dict())
+        self.age, self._keys, self._expired = 0, None, False
+        if before is not None:
+            same = before == self._best_of_recent()
+            self.agreement = same.flatten(1).all(dim=1).float().mean().item()
+
+    def _best_of_recent(self) -> Tensor:
+        # For the k of the last search, which an index is tuned for.
+        return self.best(self.snapshot.queries(self._recent_obs(COMPARED_STATES)), self._k)[:, :1]
+
+    def _remember(self, states: States) -> None:
+        count, before = self._recent_count, self._recent
+        if before and _form(before[-1].obs) != _form(states.obs):
+            count, before = 0, []  # Discrete observations come otherwise from a buffer than from an environment
+        recent, count, first = [*before, States(states.obs)], count + len(states), 0
+        while count - len(recent[first]) >= RECENT_STATES:
+            count, first = count - len(recent[first]), first + 1
+        self._recent, self._recent_count = recent[first:], count  # in one step: other threads may predict
+
+    def _recent_obs(self, count: int) -> PyTorchObs:
+        parts: list[Any] = [states.obs for states in self._recent]
+        if isinstance(parts[-1], dict):
+            return {name: torch.cat([part[name] for part in parts])[-count:] for name in parts[-1]}
+        return torch.cat(parts)[-count:]
+
+    @torch.no_grad()
+    def best(self, queries: Tensor, k: int) -> Tensor:
+        """The k actions of A with the largest products with each query, the largest first (batch, k, ...)."""
+        keys = self.keys()
+        assert self._members is not None
+        self._k = k = min(k, len(keys))
+        if self._index is not None:
+            return self._members[torch.from_numpy(self._index.search(queries.numpy(force=True), k)).to(queries.device)]
+        return self._members[largest_products(queries, keys, k)]
+
+    def keys(self) -> Tensor:
+        """The keys of all actions (n, width), as of the last refresh."""
+        if self._keys is None or self._version != self.actions.version:
+            start = perf_counter() - self.seconds
+            version, (keys, members) = self.actions.version, self._compute_keys()
+            self._index = self._index_over(keys, warm_start=self._index)
+            self._keys, self._members, self._version = keys, members, version
+            self._seconds = perf_counter() - start - self._tuning_seconds
+        return self._keys
+
+    @torch.no_grad()
+    def _compute_keys(self) -> tuple[Tensor, Tensor]:
+        device = self.snapshot.scale.middle.device
+        keys, members = [], []
+        for block in self.actions.blocks(KEYS_AT_ONCE):
+            vectors = torch.from_numpy(self.actions.embed(block)).to(device, torch.float32)
+            keys.append(self.snapshot.keys(vectors))
+            members.append(torch.from_numpy(block))
+        return torch.cat(keys), torch.cat(members).to(device)
+
+    def _index_over(self, keys: Tensor, warm_start: InnerProductIndex | None) -> InnerProductIndex | None:
+        if len(keys) < INDEXED_FROM:
+            return None
+        expected = None
+        if warm_start is not None and self._recent:
+            expected = self.snapshot.queries(self._recent_obs(RECENT_STATES)).numpy(force=True)
+        return InnerProductIndex(keys.numpy(force=True), RECALL, previous=warm_start, expected_queries=expected)
+
+    def stats(self) -> dict[str, float]:
+        """Key staleness in updates, what the last refresh changed, and what all of them cost."""
+        agreement = {} if self.agreement is None else {"agreement": self.agreement}
+        return {"staleness": self.age, "seconds": self.seconds, **agreement}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        snapshot = {f"snapshot.{name}": tensor for name, tensor in self.snapshot.state_dict().items()}
+        return {"staleness": torch.tensor(self.age), "expired": torch.tensor(self._expired), **snapshot}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        own = {name: tensor for name, tensor in state.items() if name.startswith("snapshot.")}
+        self.snapshot.load_state_dict({name.removeprefix("snapshot."): tensor for name, tensor in own.items()})
+        self.age, self._expired, self._keys = int(state["staleness"]), bool(state["expired"]), None
+
+    def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
+        return {**vars(self), "_keys": None, "_recent": [], "_recent_count": 0, "_index": None}
+
+
+def _form(obs: PyTorchObs) -> Any:
+    """What batches must share to be put together."""
+    return {name: part.shape[1:] for name, part in obs.items()} if isinstance(obs, dict) else obs.shape[1:]

@@ -1,0 +1,190 @@
+"""All that a run depends on: `RunConfig` is the configuration, the options of `wolpertinger train`, and config.json."""
+
+import json
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from wolpertinger.envs.puddle_map import load_map
+from wolpertinger.index.tune import check_recall
+from wolpertinger.policy import make_source_settings
+from wolpertinger.runs.presets import PRESET_NAMES, find_preset, merge
+
+VERSION = 1  # of config.json
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a field says of its option on the command line, and of the values it takes."""
+
+    help: str
+    group: str
+    """Of the options, in the command's help."""
+    option: str | None = None
+    """Its name, if not the field's."""
+    absent: str | None = None
+    """What happens if it is None, in words."""
+    least: int | None = None
+    above: float | None = None
+    choices: tuple[str, ...] | None = None
+
+
+def _setting(help: str, group: str, default: Any = MISSING, **about: Any) -> Any:
+    """A field with a `Setting`; without a default its value comes from the task's preset."""
+    return field(default=default, metadata={"setting": Setting(help, group, **about)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """A run's settings in full, enough to repeat it; `make_config` fills in what the user leaves out."""
+
+    task: str
+    env: dict[str, Any]
+    """The environment's options."""
+    agent: dict[str, Any]
+    """The agent's settings in full; `build.agent_arguments` turns them into arguments."""
+    preset: str = _setting(
+        '"default"; "few-items": the same for catalogues of which few items are good for many users; "nearest": '
+        'candidates around a proto-action, as in the paper, with our settings; or "paper": plain DDPG as published',
+        "the agent",
+        "default",
+        choices=PRESET_NAMES,
+    )
+    k: int | float = _setting("candidates: a count, or a share of A with a point", "the agent")
+    recall: float | str | None = _setting(
+        'of the lookup, where actions are a table: a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" '
+        "(0.7); an index is chosen and tuned to keep it",
+        "the agent",
+        None,
+        absent="exact",
+    )
+    table: bool = _setting(
+        "look actions up in a table of their vectors even where their set has a lookup of its own", "the agent", False
+    )
+    build_seconds: float | None = _setting(
+        "the most to spend on building indexes in one tuning", "the agent", None, absent="as ActionTable has it"
+    )
+    steps: int = _setting("transitions", "the run", least=1)
+    seconds: float | None = _setting(
+        "of training, evaluations and tunings of the lookup not counted, after which it ends even if steps are left",
+        "the run",
+        None,
+        absent="no limit",
+        above=0,
+    )
+    n_envs: int = _setting("environments stepped together", "the run", option="envs", least=1)
+    seed: int = _setting("of networks, exploration and environments", "the run", 0)
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(RunConfig)
+        for each in fields(self):
+            _check(each.name, getattr(self, each.name), hints[each.name], each.metadata.get("setting"))
+        _check_env(self.env, self.task, self.preset)
+        if self.recall is not None:
+            object.__setattr__(self, "recall", check_recall(self.recall))
+        source = make_source_settings(self.agent.get("candidates", "nearest"))
+        if (self.recall is not None or self.table) and not getattr(source, "needs_actor", True):
+            given = "table=True" if self.recall is None else f"recall={self.recall!r}"
+            raise ValueError(
+                f'{given}: with candidates="critic" nothing is looked up; leave it out, or use preset="nearest" '
+                "(--preset nearest on the command line)"
+            )
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> "RunConfig":
+        """The config of settings by name, all of which must be there unless they have a default."""
+        known = {each.name: each.default for each in fields(cls)}
+        if unknown := settings.keys() - known.keys():
+            raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+        if missing := [name for name, default in known.items() if default is MISSING and name not in settings]:
+            raise ValueError(f"missing settings: {', '.join(missing)}")
+        return cls(**settings)
+
+
+def make_config(
+    task: str,
+    *,
+    preset: str | None = None,
+    env: dict[str, Any] | None = None,
+    changes: dict[str, Any] | None = None,
+    **settings: Any,
+) -> RunConfig:
+    """A task's preset with what the user changes; None leaves a setting as it is.
+
+    :param env: options of the environment.
+    :param changes: settings of the agent, laid over the preset's.
+    :param settings: any other field of `RunConfig`.
+    """
+    chosen = find_preset(task, preset or "default")
+    options = {name: option.default for name, option in chosen.env.items()} | _given(env or {})
+    if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
+        options["map"] = load_map(options["map"]).to_text()
+    return RunConfig.from_dict(
+        {"n_envs": chosen.n_envs, "steps": chosen.steps, "k": chosen.k, "preset": preset or "default"}
+        | _given(settings)
+        | {"task": task, "env": _given(options), "agent": merge(chosen.agent, changes or {})}
+    )
+
+
+def write_config(folder: Path, config: RunConfig) -> None:
+    """Write a run folder's config.json."""
+    text = json.dumps({"version": VERSION, **asdict(config)}, indent=1)
+    (folder / "config.json").write_text(text + "\n")
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The config of a run folder."""
+    path = folder / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{folder} is no run folder: it holds no config.json (wolpertinger train makes one)")
+    try:
+        found = json.loads(path.read_text())
+        version = found.pop("version", None)
+        if version != VERSION:
+            raise ValueError(f"it is of version {version}, and only {VERSION} can be read; train the run again")
+        return RunConfig.from_dict(found)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def members(hint: Any) -> set[type]:
+    """The types that a field takes, None left out."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return {get_origin(kind) or kind for kind in kinds} - {NoneType}
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _check(name: str, value: Any, hint: Any, setting: Setting | None) -> None:
+    """Refuse a value of another type than the field's, or out of its range."""
+    if value is None and NoneType in get_args(hint):
+        return
+    kinds = members(hint)
+    _check_kind(name, value, kinds)
+    if setting is None:
+        return
+    if setting.least is not None and value < setting.least:
+        raise ValueError(f"{name}={value!r}: give at least {setting.least}")
+    if setting.above is not None and not value > setting.above:
+        raise ValueError(f"{name}={value!r}: give more than {setting.above:g}")
+
+
+def _check_kind(name: str, value: Any, kinds: set[type]) -> None:
+    accepted = kinds | {int} if float in kinds else kinds
+    is_flag = isinstance(value, bool) and bool not in kinds  # True is no 1
+    if is_flag or not isinstance(value, tuple(accepted)):
+        names = {int: "a whole number", float: "a number", str: "text", bool: "true or false", dict: "settings by name"}
+        wanted = " or ".join(sorted(names[kind] for kind in kinds))
+        raise TypeError(f"{name}={value!r}: give {wanted}")
+
+
+def _check_env(env: dict[str, Any], task: str, preset: str) -> None:
+    """Refuse options that the task's environment does not have, or of another type."""
+    options = find_preset(task, preset).env
+    if unknown := env.keys() - options.keys():
+        raise ValueError(f"unknown options of {task}: {', '.join(unknown)}; there are {', '.join(options)}")
+    for name, value in env.items():
+        _check_kind(name, value, {options[name].type})

@@ -1,0 +1,127 @@
+"""A run's learning curve: when to score the agent, which checkpoint is the best, and what the time went into."""
+
+import csv
+from math import inf
+from pathlib import Path
+from time import perf_counter
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from wolpertinger.agent import Wolpertinger
+from wolpertinger.runs.presets import Preset
+from wolpertinger.runs.progress import BarProgress, NoProgress, Progress
+from wolpertinger.runs.scores import Score, Scorer
+
+LEAST_TRAINING = 4  # seconds of training for one of evaluation, where a run is limited in seconds
+CURVE = ("steps", "seconds", "return", "share", "distinct")
+
+
+class LearningCurve(BaseCallback):
+    """Scores the agent at even intervals, keeps the best checkpoint, and shows progress with the live return.
+
+    Where a run is limited in seconds it also ends the run, and the intervals are those of steps or of seconds,
+    whichever are shorter, but long enough to spend more time on training than on evaluation.
+    """
+
+    def __init__(
+        self, folder: Path, scorer: Scorer, preset: Preset, *, steps: int, seconds: float | None, quiet: bool
+    ) -> None:
+        super().__init__()
+        self.folder, self.scorer, self.steps = folder, scorer, steps
+        self.seconds = inf if seconds is None else seconds
+        self.interval = max(steps // preset.evaluations, preset.episode_steps)  # a short run is not all evaluation
+        self.pause = self.seconds / preset.evaluations
+        self.progress: Progress = NoProgress() if quiet else BarProgress(steps)
+        self.evaluating = 0.0  # seconds spent on it
+        self.last: dict[str, float | None] = {}
+        self.best: dict[str, float | None] = {}
+
+    def _on_training_start(self) -> None:
+        self.progress.start()
+        self.started = perf_counter()
+        self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
+        self.best_return = float("-inf")
+        self.tuned_evaluating = 0.0
+        self.warm = (0, 0.0)  # steps and seconds before the first update
+        with (self.folder / "curve.csv").open("w", newline="") as file:
+            csv.writer(file).writerow(CURVE)
+
+    @property
+    def trained(self) -> float:
+        """Seconds of training alone."""
+        return perf_counter() - self.started - self.evaluating - self.tuning
+
+    @property
+    def tuning(self) -> float:
+        """Seconds that went into the lookup's tuning."""
+        if not isinstance(self.model, Wolpertinger):
+            return 0.0
+        return float(self.model.actions.stats(self.model.k).get("tuning_seconds", 0.0))
+
+    def rate(self, steps: int, seconds: float) -> float:
+        """Steps per second from the first update on: random ones before it cost next to nothing."""
+        warm_steps, warm_seconds = self.warm
+        return (steps - warm_steps) / max(seconds - warm_seconds, 1e-9)
+
+    @property
+    def time(self) -> dict[str, float]:
+        """Seconds of training by what they went into, without evaluation and tuning."""
+        assert isinstance(self.model, Wolpertinger)
+        spent = dict(self.model.policy.timer.seconds)
+        if "lookup" in spent:
+            spent["lookup"] -= self.tuning - self.tuned_evaluating
+        return spent
+
+    def _on_step(self) -> bool:
+        trained = self.trained
+        assert isinstance(self.model, Wolpertinger)
+        if self.num_timesteps <= self.model.learning_starts:
+            self.warm = self.num_timesteps, trained
+        goes_on = self.num_timesteps < self.steps and trained < self.seconds
+        due = self.num_timesteps >= self.next_steps or trained >= self.next_seconds
+        if due and goes_on and trained >= self.earliest:
+            self._evaluate()
+            self.next_steps = (self.num_timesteps // self.interval + 1) * self.interval
+            self.next_seconds = (trained // self.pause + 1) * self.pause
+        # Learning rate and noise fall until the steps that will be reached, which a limit in seconds may cut.
+        reached = int(min(self.steps, self.num_timesteps * self.seconds / trained))
+        self.model._total_timesteps = max(reached, self.num_timesteps)
+        returns = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+        live = f"return {sum(returns) / len(returns):.2f}" if returns else "training"
+        done = self.steps * self.num_timesteps / self.model._total_timesteps
+        self.progress.update(min(int(done), self.steps), live)
+        return trained < self.seconds
+
+    def _on_training_end(self) -> None:
+        self._evaluate()  # what is saved as the last checkpoint
+
+    def _evaluate(self) -> None:
+        start, tuned, seconds = perf_counter(), self.tuning, self.trained
+        assert isinstance(self.model, Wolpertinger)
+        sections = dict(self.model.policy.timer.seconds)
+        score = self.scorer.score(self.model)
+        self.model.policy.timer.seconds.clear()
+        self.model.policy.timer.seconds.update(sections)  # which tells of training only
+        self.tuned_evaluating += self.tuning - tuned
+        point = (self.num_timesteps, seconds, score.value, score.share, score.distinct)
+        self.last = dict(zip(CURVE, point, strict=True))
+        with (self.folder / "curve.csv").open("a", newline="") as file:
+            csv.writer(file).writerow(self.last.values())
+        if score.value > self.best_return:
+            self.best, self.best_return = self.last, score.value
+            self.model.save(self.folder / "checkpoints" / "best.zip")
+        self._report(score, seconds)
+        spent = perf_counter() - start - (self.tuning - tuned)
+        self.evaluating += spent
+        self.earliest = seconds + LEAST_TRAINING * spent if self.seconds < inf else 0.0
+
+    def _report(self, score: Score, seconds: float) -> None:
+        self.logger.record("eval/return", score.value)
+        self.logger.record("eval/distinct_actions", score.distinct)
+        share = ""
+        if score.share is not None:
+            self.logger.record("eval/share_of_optimal", score.share)
+            share = f" = {score.share:5.1%} of {next(iter(self.scorer.baselines))}"
+        done = f"{self.num_timesteps:>10,} steps {seconds:4.0f} s"
+        line = f"{done}  return {score.value:.3f}{share}, {score.distinct} actions"
+        self.progress.say(line)

@@ -1,6 +1,6 @@
 """Train one agent on one task: `python -m benchmarks.suite shop --agent wolpertinger --seed 0 --set k=8 --label k8`.
 
-Writes `results/runs/TASK-LABEL-SEED.json`, and does nothing where that file is already there.
+Writes `benchmarks/results/suite/TASK-LABEL-SEED.json`, and does nothing where that file is already there.
 """
 
 import argparse
@@ -8,7 +8,6 @@ import json
 import platform
 import resource
 from importlib.metadata import version
-from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
@@ -17,11 +16,13 @@ import numpy.typing as npt
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
+from benchmarks.measure import RESULTS as ALL_RESULTS
+from benchmarks.measure import commit
 from benchmarks.suite.agents import make_agent
 from benchmarks.suite.task import Predict, Task
 from benchmarks.suite.tasks import TASKS, find_task
 
-RESULTS = Path(__file__).parent / "results" / "runs"
+RESULTS = ALL_RESULTS / "suite"
 PACKAGES = ("wolpertinger", "stable-baselines3", "gymnasium", "numpy", "torch", "faiss-cpu")
 
 
@@ -94,6 +95,7 @@ def describe(args: argparse.Namespace, settings: dict[str, Any], curve: Curve) -
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "machine": platform.processor() or platform.machine(),
+        "commit": commit(),
     }
 
 

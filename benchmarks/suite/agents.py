@@ -10,7 +10,7 @@ import stable_baselines3 as sb3
 from gymnasium import spaces
 
 from benchmarks.suite.task import Predict
-from wolpertinger import ActionSet, Exploration, Wolpertinger
+from wolpertinger import ActionSet, Wolpertinger
 
 ROUNDED = {"ddpg": sb3.DDPG, "td3": sb3.TD3, "sac": sb3.SAC}
 PER_ACTION = {"dqn": sb3.DQN, "ppo": sb3.PPO}
@@ -33,7 +33,7 @@ def make_agent(
 ) -> tuple[Any, Predict]:
     """An agent, and its policy without exploration.
 
-    `name` is "wolpertinger", "dqn", "qr-dqn", "ppo", "ddpg", "td3", "sac", or "module:Class" of a subclass of ours.
+    `name` is "wolpertinger", "dqn", "qr-dqn", "ppo", "ddpg", "td3", "sac".
     """
     settings = {"seed": seed, "device": "cpu", **settings}
     if name in ROUNDED:
@@ -44,18 +44,5 @@ def make_agent(
     elif name in PER_ACTION:
         agent = PER_ACTION[name]("MlpPolicy", env, **settings)
     else:
-        agent = _ours(name)("MlpPolicy", env, actions, **_objects(settings))
+        agent = Wolpertinger("MlpPolicy", env, actions, **settings)
     return agent, lambda obs: agent.predict(obs, deterministic=True)[0]
-
-
-def _ours(name: str) -> type[Wolpertinger]:
-    if name == "wolpertinger":
-        return Wolpertinger
-    module, _, variable = name.partition(":")
-    return getattr(import_module(f"benchmarks.suite.prototypes.{module}"), variable)
-
-
-def _objects(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings in JSON's terms as the constructor takes them."""
-    explore = settings.get("exploration")
-    return settings if explore is None else {**settings, "exploration": Exploration(**explore)}

@@ -1,1 +1,0 @@
-"""Subclasses that try out what the class itself cannot do; each says what it tests."""

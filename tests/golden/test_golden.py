@@ -10,7 +10,7 @@ import torch
 from wolpertinger.policy.screening import has_fast_products
 from wolpertinger.threads import using_threads
 
-from .cases import FOLDER, SETS, agent_over, trace
+from .cases import FOLDER, PRESETS, SETS, agent_of, agent_over, trace
 
 CHECKSUMS = json.loads((FOLDER / "checksums.json").read_text())
 RECORDED_ON = CHECKSUMS.pop("machine")
@@ -38,13 +38,27 @@ def test_every_set_has_its_trace():
         assert {name.rpartition(".")[0] for name in traces.files} == CHECKSUMS.keys()
 
 
-@pytest.mark.skipif(bool(differences()), reason=f"other machines round otherwise: {differences()}")
+same_machine = pytest.mark.skipif(bool(differences()), reason=f"other machines round otherwise: {differences()}")
+
+
+def check(name, agent):
+    with using_threads(1), np.load(FOLDER / "traces.npz") as traces:
+        actions, predicted, checksum = trace(agent)
+        np.testing.assert_array_equal(actions, traces[f"{name}.actions"])
+        np.testing.assert_array_equal(predicted, traces[f"{name}.predicted"])
+    assert checksum == CHECKSUMS[name]
+
+
+@same_machine
 @pytest.mark.parametrize("name", SETS)
 def test_the_run_is_the_recorded_one(name):
     if name == SCREENED and not has_fast_products():
         pytest.skip("this machine has no fast 8-bit products")
-    with using_threads(1), np.load(FOLDER / "traces.npz") as traces:
-        actions, predicted, checksum = trace(agent_over(name))
-        np.testing.assert_array_equal(actions, traces[f"set.{name}.actions"])
-        np.testing.assert_array_equal(predicted, traces[f"set.{name}.predicted"])
-    assert checksum == CHECKSUMS[f"set.{name}"]
+    check(f"set.{name}", agent_over(name))
+
+
+@pytest.mark.slow
+@same_machine
+@pytest.mark.parametrize(("task", "preset"), PRESETS)
+def test_the_run_of_a_preset_is_the_recorded_one(task, preset):
+    check(f"{task}.{preset}", agent_of(task, preset))

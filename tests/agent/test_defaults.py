@@ -1,0 +1,82 @@
+"""What the agent does where nothing is said."""
+
+import numpy as np
+import pytest
+
+from tests.agent.envs import TargetEnv
+from wolpertinger import DDPG, MLP, TD3, ActionProduct, ActionTable, BestByCritic, Nearest, TwoTower, Wolpertinger
+from wolpertinger.agent.defaults import update_ratio
+
+VECTORS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+CONTROLS = ActionProduct([np.linspace(-1, 1, 5)] * 3)
+PLANS = ActionProduct([np.eye(2)] * 5)
+
+
+def agent_over(actions, **settings):
+    return Wolpertinger("MlpPolicy", TargetEnv(actions, length=5), seed=0, buffer_size=1_000, **settings)
+
+
+@pytest.mark.parametrize("actions", [ActionTable(VECTORS), PLANS])
+def test_what_can_be_listed_is_searched_by_two_towers(actions):
+    given = agent_over(actions)._arguments
+    assert isinstance(given["critic"], TwoTower)
+    assert given["candidates"] == BestByCritic()
+    assert given["exploration"].epsilon > 0
+
+
+def test_levels_of_controls_get_an_actor():
+    agent = agent_over(CONTROLS)
+    assert agent._arguments["candidates"] == Nearest()
+    assert isinstance(agent._arguments["learner"], TD3)
+    assert len(agent.critic.networks) == 2
+
+
+def test_plans_that_cannot_be_searched_get_the_papers_form():
+    given = agent_over(ActionProduct([np.eye(2)] * 80))._arguments
+    assert (given["critic"], given["candidates"], given["k"]) == (MLP(interaction=True), Nearest(), 64)
+
+
+@pytest.mark.parametrize("given", [{"candidates": "nearest"}, {"critic": "mlp"}])
+def test_what_is_given_decides_about_the_rest(given):
+    agent = agent_over(ActionTable(VECTORS), **given)
+    assert agent.policy.behaviour.source.needs_actor
+    assert isinstance(agent._arguments["critic"], MLP)
+    assert agent.exploration.noise == "gaussian"
+
+
+def test_the_paper_is_a_preset():
+    agent = agent_over(ActionTable(VECTORS), preset="paper")
+    given = agent._arguments
+    assert (given["critic"], given["candidates"], given["learner"], given["k"]) == (MLP(), Nearest(), DDPG(), 64)
+    assert (agent.tau, agent.gamma, agent.batch_size, agent.actor_learning_rate) == (1e-3, 0.99, 64, 1e-4)
+    with pytest.raises(ValueError, match="preset='plain': give one of 'auto', 'paper'"):
+        agent_over(ActionTable(VECTORS), preset="plain")
+
+
+@pytest.mark.parametrize(
+    ("transitions", "n_envs", "expected"),
+    [(500, 1, (1, 1)), (5_000, 1, (4, 1)), (10**6, 1, (16, 1)), (10**6, 4, (4, 1)), (10**6, 64, (1, 4))],
+)
+def test_a_run_is_worth_so_many_updates(transitions, n_envs, expected):
+    assert update_ratio(1_250, transitions, n_envs) == expected
+
+
+def test_short_runs_update_after_every_step_unless_told_otherwise(capsys):
+    agent = agent_over(ActionTable(VECTORS), learning_starts=10, verbose=1).learn(30)
+    assert agent._n_updates == 20
+    assert "200 actions in 3 numbers: two towers search all of them; 1 environment" in capsys.readouterr().out
+    assert agent_over(ActionTable(VECTORS), learning_starts=10, train_freq=5).learn(30)._n_updates == 4
+
+
+def test_a_loaded_agent_has_the_same_parts(tmp_path):
+    agent = agent_over(ActionTable(VECTORS), learning_starts=10).learn(20)
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip")
+    assert loaded._arguments == agent._arguments
+    obs = np.zeros((4, 3), np.float32)
+    np.testing.assert_array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
+
+
+def test_all_actions_as_candidates_and_no_random_ones_is_warned_of():
+    with pytest.warns(UserWarning, match="nothing is explored"):
+        agent_over(ActionTable(VECTORS), k=1.0, candidates="nearest", exploration={"kind": "exploration"})

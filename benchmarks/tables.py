@@ -10,6 +10,7 @@ from benchmarks.learning import action_map, choosing_k, recommender_limits, sear
 from benchmarks.learning import tables as learning
 from benchmarks.lookup import tables as lookup
 from benchmarks.speed import tables as speed
+from benchmarks.suite import tables as suite
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,6 +23,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **choosing_k.TABLES,
     **lookup.TABLES,
     **speed.TABLES,
+    **suite.TABLES,
 }
 
 

@@ -12,7 +12,7 @@ from stable_baselines3.common.monitor import Monitor
 
 import wolpertinger
 from tests.agent.envs import TargetEnv, all_actions, best_of, greedy, scramble_all, small_agent
-from wolpertinger import DDPG, ActionProduct, BestByCritic, CheckpointError, States, Wolpertinger
+from wolpertinger import DDPG, ActionProduct, ActionTable, BestByCritic, CheckpointError, States, Wolpertinger
 from wolpertinger.learners import Networks, Transitions, ddpg
 from wolpertinger.learners.base import minimise
 from wolpertinger.networks import PolyakUpdate
@@ -330,3 +330,12 @@ def test_learners_know_no_environment_and_no_stable_baselines3():
     assert "wolpertinger.networks" in imported
     above = ("stable_baselines3", "gymnasium", "wolpertinger.envs", "wolpertinger.agent", "logging")
     assert not [name for name in imported if name.startswith(above)]
+
+
+def test_sampled_targets_look_at_no_action_that_was_removed():
+    table = ActionTable(np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32))
+    agent = small_agent(TargetEnv(table, length=5), learner=DDPG(target_samples=8)).learn(60)
+    table.remove(np.arange(200))
+    agent.learn(10, reset_num_timesteps=False)
+    assert (agent.learner._given.given >= 200).all()
+    assert len(agent.learner._given.given) >= 8

@@ -133,7 +133,7 @@ class Wolpertinger(ActionSetAlgorithm):
                     setattr(self, name, value)
         self.policy_kwargs = {**chosen.policy_kwargs, **self.policy_kwargs}
         given["policy_kwargs"] = dict(self.policy_kwargs)
-        self.train_freq = self.train_freq or 1  # `learn` knows how long it goes on, and how often to train
+        self.train_freq = 1 if self.train_freq is None else self.train_freq  # `learn` knows how often to train
         self.gradient_steps = 1 if self.gradient_steps is None else self.gradient_steps
 
     def _settle_update_ratio(self, transitions: int) -> None:

@@ -91,8 +91,10 @@ class DDPGLearner:
     def _rank_next(self, batch: Transitions) -> Ranking:
         if not self.settings.target_samples:
             return self.policy.rank(self._next_states(batch), self.networks.critic_target)
-        drawn = self.policy.actions.sample(self._rng, self.settings.target_samples)
-        self._given.given = torch.cat([batch.actions, torch.from_numpy(drawn).to(batch.actions)])
+        actions, executed = self.policy.actions, batch.actions.numpy(force=True)
+        held = executed[actions.holds(executed)]  # some may have been removed since
+        given = np.concatenate([held, actions.sample(self._rng, self.settings.target_samples)])
+        self._given.given = torch.from_numpy(given).to(batch.actions.device)
         return self._sampled.rank(States(batch.next_obs), self.networks.critic_target)
 
     def _next_states(self, batch: Transitions) -> States:

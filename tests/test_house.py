@@ -10,7 +10,15 @@ import wolpertinger
 SOURCE = Path(wolpertinger.__file__).parent
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 MAX_FILE, MAX_FUNCTION = 300, 40  # lines
-MAX_PACKAGE = 10_000  # lines that are not blank
+# Lines that are not blank: those of the house as it was rebuilt, and what each feature since may take.
+MAX_PACKAGE = 10_000 + sum(
+    {
+        "standard units": 120,
+        "actions without vectors": 200,
+        "a run that is never lost": 1_000,
+        "valid actions, ranked lists, slates": 1_400,
+    }.values()
+)
 SETS = {"ActionTable", "ActionProduct"}
 every_file = pytest.mark.parametrize("path", FILES, ids=str)
 

@@ -74,10 +74,10 @@ def main() -> None:
     if not curve.points or curve.points[-1][0] < agent.num_timesteps:
         curve.add()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(describe(args, settings, curve)) + "\n")
+    path.write_text(json.dumps(describe(args, settings, task, curve)) + "\n")
 
 
-def describe(args: argparse.Namespace, settings: dict[str, Any], curve: Curve) -> dict[str, Any]:
+def describe(args: argparse.Namespace, settings: dict[str, Any], task: Task, curve: Curve) -> dict[str, Any]:
     """The result file of a run."""
     scores = [score for _, score, *_ in curve.points]
     return {
@@ -91,6 +91,8 @@ def describe(args: argparse.Namespace, settings: dict[str, Any], curve: Curve) -
         "processor_seconds": curve.points[-1][3],
         "last": scores[-1],
         "best": max(scores),
+        "random": task.random,
+        "best_known": task.best,
         "curve": curve.points,
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},

@@ -1,43 +1,99 @@
 """Tables of the suite's results, from the files alone."""
 
-import json
 import statistics
-from typing import Any
+from collections.abc import Callable
 
-from benchmarks.measure import RESULTS
+import numpy as np
 
-ROWS = (("shop", "class-defaults"), ("sardine-bored", "class-defaults"), ("sardine-bored", "dqn"))
-NAMES = {"class-defaults": "`Wolpertinger`, nothing set", "dqn": "Stable-Baselines3's DQN, nothing set"}
+from benchmarks.suite.results import (
+    OURS,
+    RIVALS,
+    Scores,
+    anchors,
+    clip,
+    interquartile_mean,
+    last_scores,
+    probability_of_improvement,
+    processor_seconds,
+    read_runs,
+    scores_at_equal_seconds,
+)
+
+NAMES = {
+    OURS: "`Wolpertinger`",
+    "dqn": "DQN",
+    "qr-dqn": "QR-DQN",
+    "ppo": "PPO",
+    "ddpg": "DDPG, rounded",
+    "td3": "TD3, rounded",
+    "sac": "SAC, rounded",
+}
 
 
-def class_defaults() -> str:
-    """What a newcomer gets with nothing set: the last score of each seed."""
+def newcomer() -> str:
+    """What a newcomer gets with nothing set: mean of the last scores, rivals at the same processor seconds."""
     lines = [
-        "| task | steps | agent | last score (seeds) | mean | processor seconds |",
-        "| --- | ---: | --- | --- | ---: | ---: |",
+        "| task | steps | seconds | random | best known | `Wolpertinger` (seeds) | rivals at equal seconds |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
-    return "\n".join([*lines, *(_row(task, label) for task, label in ROWS)])
+    return "\n".join([*lines, *(_row(task) for task in RIVALS if read_runs(task, OURS))])
 
 
-def _row(task: str, label: str) -> str:
-    found: list[dict[str, Any]] = [
-        json.loads(path.read_text()) for path in sorted((RESULTS / "suite").glob(f"{task}-{label}-*.json"))
-    ]
-    if not found:
-        return f"| {task} | missing |"
-    scores = [run["last"] for run in found]
+def _row(task: str) -> str:
+    runs, (random, best) = read_runs(task, OURS), anchors(task)
+    rivals = ((name, scores_at_equal_seconds(task, name)) for name in RIVALS[task])
+    shown = [f"{NAMES[name]} {_number(statistics.mean(scores))} ({len(scores)})" for name, scores in rivals if scores]
+    ours = [run["last"] for run in runs]
     cells = [
         task,
-        f"{found[0]['steps']:,}",
-        NAMES[label],
-        ", ".join(f"{score:.1f}" for score in scores),
-        f"**{statistics.mean(scores):.1f}**",
-        f"{statistics.median(run['processor_seconds'] for run in found):.0f}",
+        f"{runs[0]['steps']:,}",
+        f"{processor_seconds(runs):,.0f}",
+        _number(random),
+        _number(best),
+        f"**{_number(statistics.mean(ours))}** ({', '.join(map(_number, ours))})",
+        ", ".join(shown) or "none measured",
     ]
     return f"| {' | '.join(cells)} |"
 
 
+def _number(score: float) -> str:
+    return f"{score:,.0f}" if abs(score) >= 100 else f"{score:.1f}"
+
+
+def against_rivals() -> str:
+    """Interquartile means of normalised scores over the tasks that a rival has run, ours over the same ones."""
+    lines = [
+        "| rival | tasks | equal steps: rival | ours | equal seconds: rival | ours | a run of ours is better |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    names = dict.fromkeys(name for rivals in RIVALS.values() for name in rivals)
+    return "\n".join([*lines, *(row for name in names if (row := _rival_row(name)))])
+
+
+def _rival_row(name: str) -> str | None:
+    tasks = [task for task, rivals in RIVALS.items() if name in rivals and read_runs(task, name)]
+    tasks = [task for task in tasks if len(read_runs(task, OURS)) > 1 and len(read_runs(task, name)) > 1]
+    if not tasks:
+        return None
+    ours = [_normalised(last_scores, task, OURS) for task in tasks]
+    by_steps = [_normalised(last_scores, task, name) for task in tasks]
+    by_seconds = [_normalised(scores_at_equal_seconds, task, name) for task in tasks]
+    cells = [NAMES[name], str(len(tasks)), *(_interval(part) for part in (by_steps, ours, by_seconds, ours))]
+    return f"| {' | '.join(cells)} | {probability_of_improvement(ours, by_seconds):.0%} |"
+
+
+def _normalised(read: Callable[[str, str], list[float]], task: str, label: str) -> Scores:
+    random, best = anchors(task)
+    return clip((np.asarray(read(task, label)) - random) / (best - random))
+
+
+def _interval(tasks: list[Scores]) -> str:
+    middle, low, high = interquartile_mean(tasks)
+    return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+
+
 TABLES = {
-    ("README.md", "newcomer"): class_defaults,
-    ("docs/decisions/023-defaults.md", "newcomer"): class_defaults,
+    ("README.md", "newcomer"): newcomer,
+    ("docs/suite.md", "newcomer"): newcomer,
+    ("docs/suite.md", "rivals"): against_rivals,
 }

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, cast
 
 MANIFEST = "manifest.json"
-VERSION = 3
+VERSION = 4
 MAX_MANIFEST_BYTES = 1 << 20  # it is read before anything in the file is trusted
 
 # Exceptions that reading a damaged zip may raise.

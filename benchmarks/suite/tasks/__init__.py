@@ -9,6 +9,7 @@ TASKS = {
     "sardine-static": "sardine_tasks:STATIC",
     "shop": "shop:SHOP",
     "shop-ends": "shop:ENDS",
+    "shop-units": "shop:UNITS",
     "inventory": "inventory:INVENTORY",
     "reacher": "control:REACHER",
     "hopper": "control:HOPPER",

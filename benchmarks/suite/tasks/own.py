@@ -6,7 +6,7 @@ import numpy as np
 import wolpertinger  # noqa: F401 - registers the environments
 from benchmarks.suite.task import Predict, Task
 from wolpertinger import ActionSet
-from wolpertinger.envs.cartpole import reference_return
+from wolpertinger.envs.cartpole_reference import reference_return
 
 
 def make(env_id: str, **options: int) -> tuple[gym.Env, ActionSet]:

@@ -1,7 +1,8 @@
 """A shop of 50,000 items: 32-d vectors in 200 clusters, a user of 16 numbers, rewards sigmoid(u M v) with M hidden.
 
 The action's vectors are the items'. A user stays for 10 steps and drifts at random meanwhile: what is recommended
-changes the reward only. `SHOP` cuts the episode (truncated), `ENDS` ends it (terminated).
+changes the reward only. `SHOP` cuts the episode (truncated), `ENDS` ends it (terminated), `UNITS` is the first one in
+other units: rewards in hundredths, every other number of the user a hundred times as large.
 """
 
 from functools import cache
@@ -18,6 +19,7 @@ ITEMS, CLUSTERS, DIM, USER = 50_000, 200, 32, 16
 SPREAD = 0.4  # of a cluster, where its centre is of length 1 per number
 SLOPE, OFFSET = 1.6, -3.05  # set so that random play earns about 0.95, the best fixed item 1.9 and the oracle 9.1 of 10
 NOISE, DRIFT, STEPS = 0.1, 0.1, 10
+CENTS = 100
 
 
 @cache
@@ -58,6 +60,23 @@ class Shop(gym.Env):
         return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
+class OtherUnits(gym.Wrapper):
+    """The same shop, measured otherwise."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.units = np.tile(np.float32([100, 1]), USER // 2)
+        self.observation_space = spaces.Box(-self.units, self.units)
+
+    def reset(self, **kwargs):
+        user, info = self.env.reset(**kwargs)
+        return user * self.units, info
+
+    def step(self, action):
+        user, reward, *rest = self.env.step(action)
+        return user * self.units, CENTS * reward, *rest
+
+
 def make(*, terminates: bool) -> tuple[gym.Env, ActionTable]:
     return Shop(terminates=terminates), ActionTable(catalogue()[0])
 
@@ -85,6 +104,14 @@ ENDS = Task(
     steps=20_000,
     random=0.96,
     best=9.08,
+    best_is="an oracle that knows M",
+)
+UNITS = Task(
+    make=lambda: (OtherUnits(Shop(terminates=False)), ActionTable(catalogue()[0])),
+    role="confirmation",
+    steps=20_000,
+    random=CENTS * 0.96,
+    best=CENTS * 9.08,
     best_is="an oracle that knows M",
 )
 

@@ -19,6 +19,7 @@ from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.explanation import Explanation, explain
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
+from wolpertinger.agent.standardization import is_standardized, standardize
 from wolpertinger.agent.validation import match_actions, require_fixed_observations, require_guidance
 from wolpertinger.learners import Learner, LearnerFactory, Transitions, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
@@ -49,6 +50,8 @@ class Wolpertinger(ActionSetAlgorithm):
     :param learner: what is learned from a batch: `DDPG(...)`, by default the paper's.
     :param learning_rate: of the critic, and of the actor unless `actor_learning_rate` is given.
     :param final_learning_rate: what the learning rate goes to, linearly, over the training; the actor's in proportion.
+    :param standardize: let networks read states and say values in the units of what the warm-up saw, so that those of
+        the environment do not matter; by default yes, with preset="paper" no.
     :param policy_kwargs: net_arch, layer_norm, n_critics, state_arch (layers of the critic that read the state alone,
         at no cost per candidate), bound (of the proto-action: "tanh", or "inverted gradients", which never saturates),
         predict_by ("critic", or "target": `predict` and `explain` go by the target critic), features_extractor_class
@@ -78,7 +81,8 @@ class Wolpertinger(ActionSetAlgorithm):
         learning_rate: float | Schedule | None = None, final_learning_rate: float | None = None,
         actor_learning_rate: float | None = None, gamma: float | None = None, tau: float | None = None,
         n_steps: int = 1, batch_size: int | None = None, learning_starts: int = 1_000,
-        train_freq: int | tuple[int, str] | None = None, gradient_steps: int | None = None, preset: str = "auto",
+        train_freq: int | tuple[int, str] | None = None, gradient_steps: int | None = None,
+        standardize: bool | None = None, preset: str = "auto",
         # Stable-Baselines3's.
         buffer_size: int = 1_000_000, replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None, optimize_memory_usage: bool = False,
@@ -92,7 +96,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self._init_off_policy(policy, env, device)
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
-        self.rerank = rerank
+        self.rerank, self.standardize = rerank, standardize
         self.actions: ActionSet = actions  # type: ignore[assignment]  # `_setup_model` fills in None
         self._actions_from_env = actions is None
         if _init_setup_model:
@@ -118,7 +122,8 @@ class Wolpertinger(ActionSetAlgorithm):
         self.final_learning_rate, self.actor_learning_rate = final, of_actor
 
     def _init_off_policy(self, policy: Any, env: Any, device: torch.device | str) -> None:
-        ours = {"k", "critic", "candidates", "rerank", "exploration", "learner", "preset", *OWN_LEARNING_RATES}
+        ours = {"k", "critic", "candidates", "rerank", "exploration", "learner", "standardize", "preset"}
+        ours.update(OWN_LEARNING_RATES)
         theirs = {name: value for name, value in self._arguments.items() if name not in ours}
         super().__init__(policy, env, **theirs, device=device, support_multi_env=True, sde_support=False)
 
@@ -184,6 +189,8 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
         """Lines 12 to 16 of Algorithm 2, `gradient_steps` times."""
+        if self.standardize and not is_standardized(self.policy):
+            standardize(self.policy, self.replay_buffer, self.gamma, self._vec_normalize_env)
         self.policy.set_training_mode(True)
         self._update_learning_rates()
         with self.policy.timer("update"):

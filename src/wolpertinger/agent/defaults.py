@@ -23,7 +23,7 @@ PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
 EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
 SHORT_GAMMA = 0.95  # of sets of items: targets of a noisy critic, discounted less, would swamp what one item earns
-COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256}
+COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256, "standardize": True}
 NEIGHBOURS = 64  # candidates around a proto-action
 
 
@@ -127,6 +127,7 @@ def _paper(actions: ActionSet) -> Defaults:
             "actor_learning_rate": 1e-4,
             "tau": 1e-3,
             "batch_size": 64,
+            "standardize": False,
         },
         updates=PAPER_UPDATES,
         policy_kwargs={"net_arch": [400, 300]},

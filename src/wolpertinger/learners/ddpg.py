@@ -75,7 +75,8 @@ class DDPGLearner:
             target = batch.rewards + batch.discounts * best.values[:, 0]  # (batch,)
         # Line 14: the critic learns the value of the action that was executed.
         q = networks.critic(batch.obs, policy.embed(batch.actions))  # (critics, batch)
-        loss = len(q) * LOSSES[self.settings.critic_loss](q, target.expand_as(q))
+        standard = networks.critic.values  # so that the loss does not depend on the reward's unit
+        loss = len(q) * LOSSES[self.settings.critic_loss](standard(q), standard(target).expand_as(q))
         minimise(loss, networks.critic, self.settings.max_grad_norm)
         policy.source.critic_updated()
         return best, {"critic_loss": loss.detach()}
@@ -110,7 +111,7 @@ class DDPGLearner:
         if self.settings.gradient_at == "action":
             chosen = self.policy.rank(States(batch.obs, proto), critic)
             proto = proto + (chosen.vectors[:, 0] - proto).detach()
-        loss = -critic(batch.obs, proto)[0].mean()
+        loss = -critic.values(critic(batch.obs, proto)[0]).mean()
         if self.settings.anchor:
             loss = loss + self.settings.anchor * actor.distance(batch.next_obs, best.vectors[:, 0])
         return loss

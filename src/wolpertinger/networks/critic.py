@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from wolpertinger.actions import ActionSet
 from wolpertinger.networks.layers import Shape, hidden_layers
 from wolpertinger.networks.mlp import MLP
-from wolpertinger.networks.scaling import ScaledModel
+from wolpertinger.networks.scaling import ScaledModel, Standardize
 from wolpertinger.networks.two_tower import TwoTower
 from wolpertinger.settings import Settings, check_number, read_settings
 
@@ -65,6 +65,8 @@ class Critic(ScaledModel):
             width = state_arch[-1]
         shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, dropout)
         self.q_networks = nn.ModuleList((form or MLP())(shape) for _ in range(n_critics))
+        self.values = Standardize()
+        """Networks say values in standard units: whatever the reward's unit, they learn numbers of about 1."""
 
     def features(self, obs: PyTorchObs) -> Tensor:
         return self.state_layers(super().features(obs))
@@ -72,7 +74,7 @@ class Critic(ScaledModel):
     def forward(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
         """Values by every network, of one action per state (batch, dim) or k (batch, k, dim): (critics, batch[, k])."""
         features, inputs = self.features(obs), self.scale.to_inputs(vectors)
-        return torch.stack([q(features, inputs) for q in self.q_networks])
+        return self.values.invert(torch.stack([q(features, inputs) for q in self.q_networks]))
 
     @property
     def networks(self) -> list[Any]:

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from wolpertinger.actions import ActionSet
 
 SAMPLED_ACTIONS = 1000  # of which the size of vectors is measured
+MOST_SPREADS = 5.0  # of a sample's numbers from their mean
+LEAST_VARIATION = 1e-6  # relative: what varies less is constant, but for rounding
 
 
 class VectorScale(nn.Module):
@@ -54,8 +56,42 @@ class VectorScale(nn.Module):
         return differences.mul_(1 / (self.divisor * self.spread))
 
 
+class Standardize(nn.Module):
+    """Numbers less their mean, over their spread: those of a sample, or 0 and 1 until there was one."""
+
+    mean: Tensor
+    spread: Tensor
+    is_fitted: Tensor
+
+    def __init__(self, shape: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("spread", torch.ones(shape))
+        self.register_buffer("is_fitted", torch.tensor(False))
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        return (numbers - self.mean) / self.spread
+
+    def invert(self, numbers: Tensor) -> Tensor:
+        """What standardizes to these numbers."""
+        return self.mean + self.spread * numbers
+
+    def fit(self, sample: Tensor) -> None:
+        """Go by this sample (n, ...) from now on; numbers that do not vary in it are only shifted.
+
+        What is rare is not blown up: nothing in the sample comes out larger than `MOST_SPREADS`.
+        """
+        sample = sample.double()
+        spread, mean = torch.std_mean(sample, dim=0, correction=0)
+        spread = torch.maximum(spread, (sample - mean).abs().amax(dim=0) / MOST_SPREADS)
+        varies = spread > LEAST_VARIATION * (1 + mean.abs())
+        self.spread.copy_(torch.where(varies, spread, torch.ones_like(spread)))
+        self.mean.copy_(mean)
+        self.is_fitted.fill_(True)
+
+
 class ScaledModel(BaseModel):
-    """What actor and critic share: a features extractor for the state, and the scale of the actions' vectors."""
+    """What actor and critic share: a features extractor for the state, its scale, and that of the actions' vectors."""
 
     features_extractor: BaseFeaturesExtractor
 
@@ -71,7 +107,8 @@ class ScaledModel(BaseModel):
             observation_space, action_space, features_extractor=features_extractor, normalize_images=normalize_images
         )
         self.scale = VectorScale(actions)
+        self.states = Standardize((features_extractor.features_dim,))
 
     def features(self, obs: PyTorchObs) -> Tensor:
         """The state as the network reads it (batch, features_dim)."""
-        return self.extract_features(obs, self.features_extractor)
+        return self.states(self.extract_features(obs, self.features_extractor))

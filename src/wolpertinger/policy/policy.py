@@ -62,7 +62,8 @@ class Policy:
         with self.timer("rerank"):
             # Screening tells which candidate wins, not in which order the others come.
             scores = (self.scorer if top == 1 else score_exactly)(critic, features, vectors)
-            return Best.of(block, vectors, scores.values, scores.mean, min(top, vectors.shape[-2]))
+            values, mean = critic.values.invert(scores.values), critic.values.invert(scores.mean)
+            return Best.of(block, vectors, values, mean, min(top, vectors.shape[-2]))
 
     def embed(self, actions: Tensor) -> Tensor:
         """The vectors of actions, as float tensors on the actions' device."""

@@ -1,0 +1,55 @@
+"""States and values in standard units: those of what the warm-up has seen."""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.type_aliases import PyTorchObs
+from stable_baselines3.common.vec_env import VecNormalize
+
+from wolpertinger.agent.policies import WolpertingerPolicy
+
+SAMPLES = 4_096  # states by which their scale is judged
+RECENT = 10_000  # steps whose returns are looked at
+
+
+def is_standardized(policy: WolpertingerPolicy) -> bool:
+    """Whether networks have their units: values only once rewards have differed."""
+    return bool(policy.critic.values.is_fitted)
+
+
+def standardize(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, env: VecNormalize | None) -> None:
+    """Let all networks read states, and the critics say values, in the units of what the buffer holds.
+
+    Both are fixed from then on: values that were learned keep their meaning, and a resumed run its units.
+    """
+    with torch.no_grad():
+        if not policy.critic.states.is_fitted:
+            _fit_states(policy, buffer.sample(SAMPLES, env=env).observations)
+        returns = torch.as_tensor(discounted_returns(buffer, gamma, env)).flatten()
+        if returns.std(correction=0) > 0:
+            for critic in (policy.critic, policy.critic_target):
+                critic.values.fit(returns)
+    for own in (policy.behaviour, policy.predictor):  # keys are of other units now
+        own.source.critic_updated()
+        own.source.expire()
+
+
+def _fit_states(policy: WolpertingerPolicy, obs: PyTorchObs) -> None:
+    for network in (policy.actor, policy.actor_target, policy.critic, policy.critic_target):
+        extractor = network.features_extractor
+        # Numbers of a Box only: one-hot states have their scale, and an extractor that learns finds its own.
+        if isinstance(policy.observation_space, spaces.Box) and next(extractor.parameters(), None) is None:
+            network.states.fit(network.extract_features(obs, extractor))
+
+
+def discounted_returns(buffer: ReplayBuffer, gamma: float, env: VecNormalize | None) -> npt.NDArray[np.float64]:
+    """What followed each recent transition (steps, environments), to the end of its episode or of the buffer."""
+    count = min(buffer.size(), RECENT)
+    order = np.arange(buffer.pos - count, buffer.pos) % buffer.buffer_size  # oldest first
+    returns = np.asarray(buffer._normalize_reward(buffer.rewards[order], env), np.float64)
+    goes_on = gamma * (1.0 - buffer.dones[order])
+    for step in range(count - 2, -1, -1):
+        returns[step] += goes_on[step] * returns[step + 1]
+    return returns

@@ -22,7 +22,6 @@ SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
 EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
-SHORT_GAMMA = 0.95  # of sets of items: targets of a noisy critic, discounted less, would swamp what one item earns
 COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256, "standardize": True}
 NEIGHBOURS = 64  # candidates around a proto-action
 
@@ -69,7 +68,6 @@ def _with_search(actions: ActionSet) -> Defaults:
             "learner": DDPG(target_samples=256 if actions.n > EXACT_TARGETS else 0),
             "exploration": Exploration(noise=None, epsilon=0.2),
             **COMMON,
-            "gamma": SHORT_GAMMA,
             "batch_size": 512,
         },
         updates=SEARCH_UPDATES,
@@ -89,7 +87,6 @@ def _with_neighbours(actions: ActionSet) -> Defaults:
             "learner": DDPG(anchor=0.1),
             "exploration": Exploration(sigma=0.1, epsilon=0.2, final_epsilon=0.05),
             **COMMON,
-            "gamma": SHORT_GAMMA,
         },
         updates=SEARCH_UPDATES,
         policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "predict_by": "target"},

@@ -11,7 +11,7 @@ SOURCE = Path(wolpertinger.__file__).parent
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 MAX_FILE, MAX_FUNCTION = 300, 40  # lines
 MAX_PACKAGE = 10_000  # lines that are not blank
-SETS = {"ActionTable", "ActionProduct"}
+SETS = {"ActionTable", "ActionProduct", "ActionIds"}
 every_file = pytest.mark.parametrize("path", FILES, ids=str)
 
 

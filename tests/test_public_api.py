@@ -14,6 +14,7 @@ def test_the_public_names_are_these():
         "DDPG",
         "MLP",
         "TD3",
+        "ActionIds",
         "ActionProduct",
         "ActionSet",
         "ActionTable",

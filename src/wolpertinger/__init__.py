@@ -11,7 +11,7 @@ from wolpertinger import envs
 from wolpertinger.imports import lazy_names
 
 if TYPE_CHECKING:
-    from wolpertinger.actions import ActionProduct, ActionSet, ActionTable, TooManyActionsError
+    from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, ActionTable, TooManyActionsError
     from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
@@ -21,7 +21,7 @@ else:  # type checkers know the names above, and no others
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "wolpertinger.actions": ("ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
+            "wolpertinger.actions": ("ActionIds", "ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
             "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger"),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
@@ -37,6 +37,7 @@ __all__ = [
     "DDPG",
     "MLP",
     "TD3",
+    "ActionIds",
     "ActionProduct",
     "ActionSet",
     "ActionTable",

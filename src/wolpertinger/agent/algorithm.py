@@ -19,7 +19,13 @@ from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.explanation import Explanation, explain
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
-from wolpertinger.agent.validation import match_actions, require_fixed_observations, require_guidance
+from wolpertinger.agent.validation import (
+    find_actions,
+    match_actions,
+    require_actor_gradient,
+    require_fixed_observations,
+    require_guidance,
+)
 from wolpertinger.learners import Learner, LearnerFactory, Transitions, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
@@ -36,7 +42,8 @@ class Wolpertinger(ActionSetAlgorithm):
     :param policy: "MlpPolicy", "CnnPolicy" or "MultiInputPolicy" (Dict observations).
     :param env: an environment with a Discrete or MultiDiscrete action space, a Gymnasium vector environment, an SB3
         `VecEnv`, or the id of a registered environment.
-    :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`.
+    :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`, else actions are
+        known by their number only (`ActionIds`), or by digits that are evenly spaced levels (MultiDiscrete).
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param critic: "mlp" (the paper) or `MLP(...)`; "two-tower" or `TwoTower(...)`: phi(s) . psi(a) + v(a) + u(s), which
         can search all of A.
@@ -148,11 +155,14 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def _setup_model(self) -> None:
         given = self._arguments
-        self.actions = match_actions(self.actions, self.action_space, self.env)
+        if self.actions is None:
+            self.actions = find_actions(self.action_space, self.env, verbose=self.verbose >= 1)
+        self.actions = match_actions(self.actions, self.action_space)
         self._settle_defaults()
         self.exploration = given["exploration"]
         require_guidance(self.exploration, self.env)
         require_fixed_observations(given["critic"], self.env)
+        require_actor_gradient(given["critic"], given["candidates"], self.actions)
         ours = {name: given[name] for name in ("rerank", "critic", "candidates")}
         k = resolve_k(given["k"], self.actions.n)
         self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, **ours}

@@ -12,7 +12,7 @@ from wolpertinger.imports import lazy_names
 
 if TYPE_CHECKING:
     from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, ActionTable, TooManyActionsError
-    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
+    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger, WorseThanRandom
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
     from wolpertinger.networks import MLP, TwoTower
@@ -22,7 +22,7 @@ else:  # type checkers know the names above, and no others
         __name__,
         {
             "wolpertinger.actions": ("ActionIds", "ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
-            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger"),
+            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger", "WorseThanRandom"),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
             "wolpertinger.networks": ("MLP", "TwoTower"),
@@ -54,6 +54,7 @@ __all__ = [
     "TwoTower",
     "Union",
     "Wolpertinger",
+    "WorseThanRandom",
     "discretize",
     "envs",
 ]

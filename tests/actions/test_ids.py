@@ -36,7 +36,7 @@ def test_the_nearest_are_those_of_an_exact_scan():
 
 @pytest.mark.parametrize("n", [0, -3, 2.5, True, "8"])
 def test_what_is_no_count_is_refused(n):
-    with pytest.raises(ValueError, match="n=.*: give a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"n=.*: give a whole number of at least 1"):
         ActionIds(n)
 
 

@@ -196,7 +196,7 @@ class Wolpertinger(ActionSetAlgorithm):
         """Lines 12 to 16 of Algorithm 2, `gradient_steps` times."""
         self.policy.set_training_mode(True)
         self._update_learning_rates()
-        with self.policy.timer("update"):
+        with self.policy.timer("update"), self.policy.threads_for(batch_size):
             for _ in range(gradient_steps):
                 self.diagnostics.add(self.learner.update(self._sample(batch_size)))
                 self.policy.predictor.source.critic_updated()
@@ -232,7 +232,8 @@ class Wolpertinger(ActionSetAlgorithm):
         near, anywhere = np.flatnonzero(~at_random), np.flatnonzero(at_random)
         executed = np.empty((n_envs, *(self.action_space.shape or ())), dtype=np.int64)
         if near.size:
-            executed[near] = self._explore_near_policy(progress, near)
+            with self.policy.threads_for(n_envs):
+                executed[near] = self._explore_near_policy(progress, near)
         if anywhere.size:
             executed[anywhere] = self.explorer.draw(anywhere, self._offered)
         return executed, executed
@@ -286,7 +287,8 @@ class Wolpertinger(ActionSetAlgorithm):
         """What the policy sees and picks in one state, or in each of a batch of states."""
         self.policy.set_training_mode(False)
         obs, batched = self.policy.obs_to_tensor(observation)
-        parts = explain(self.policy, obs)
+        with self.policy.threads_for(len(States(obs))):
+            parts = explain(self.policy, obs)
         return Explanation(*(part if batched else part[0] for part in parts))
 
     def action_vectors(self) -> npt.NDArray[np.float32]:

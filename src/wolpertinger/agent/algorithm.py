@@ -196,6 +196,7 @@ class Wolpertinger(ActionSetAlgorithm):
         """Lines 12 to 16 of Algorithm 2, `gradient_steps` times."""
         self.policy.set_training_mode(True)
         self._update_learning_rates()
+        self.learner.tau = self.tau  # it may have been set since
         with self.policy.timer("update"), self.policy.threads_for(batch_size):
             for _ in range(gradient_steps):
                 self.diagnostics.add(self.learner.update(self._sample(batch_size)))

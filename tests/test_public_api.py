@@ -14,6 +14,7 @@ def test_the_public_names_are_these():
         "DDPG",
         "MLP",
         "TD3",
+        "ActionIds",
         "ActionProduct",
         "ActionSet",
         "ActionTable",
@@ -30,6 +31,7 @@ def test_the_public_names_are_these():
         "TwoTower",
         "Union",
         "Wolpertinger",
+        "WorseThanRandom",
         "discretize",
         "envs",
     ]

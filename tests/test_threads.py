@@ -14,8 +14,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.agent.envs import small_agent
 from wolpertinger.index import ExactIndex, FaissIndex
-from wolpertinger.threads import count_threads, divide, set_threads
+from wolpertinger.policy import Policy
+from wolpertinger.threads import SHARED_FROM, count_threads, divide, set_threads, threads_for
 
 
 @pytest.fixture(autouse=True)
@@ -254,3 +256,59 @@ def test_the_pool_of_threads_is_kept():
     set_threads(2)
     workers = {divide(lambda rows: threading.get_ident(), 10, least=1)[1] for _ in range(5)}
     assert len(workers) == 1
+
+
+@pytest.mark.parametrize(("numbers", "inside"), [(1, 1), (SHARED_FROM - 1, 1), (SHARED_FROM, 3)])
+def test_small_work_is_done_by_one_thread_and_the_host_keeps_its_number(numbers, inside):
+    set_threads(3)
+    with threads_for(numbers):
+        assert torch.get_num_threads() == inside
+        with threads_for(1):
+            pass
+        assert torch.get_num_threads() == inside
+    assert torch.get_num_threads() == 3
+    with pytest.raises(KeyError), threads_for(numbers):
+        raise KeyError
+    assert torch.get_num_threads() == 3
+
+
+def test_a_thread_that_begins_while_another_one_is_inside_leaves_the_hosts_number():
+    set_threads(3)
+    entered, leave, found = threading.Event(), threading.Event(), []
+
+    def first():
+        with threads_for(1):
+            entered.set()
+            assert leave.wait(timeout=20)
+
+    def second():  # to which torch gives the number of the block that the first one is in
+        with threads_for(1):
+            leave.set()
+            one.join(timeout=20)
+        found.append(torch.get_num_threads())
+
+    one, two = (threading.Thread(target=work, daemon=True) for work in (first, second))
+    one.start()
+    assert entered.wait(timeout=20)
+    two.start()
+    two.join(timeout=20)
+    assert found == [3]
+    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert found == [3, 3]
+
+
+@pytest.mark.parametrize(("wide", "expected"), [(False, 1), (True, 3)])
+def test_an_agent_with_little_to_do_asks_one_thread(monkeypatch, wide, expected):
+    set_threads(3)
+    agent = small_agent(k=64 if wide else 1, policy_kwargs={"net_arch": [1024 if wide else 16]})
+    seen, rank = [], type(agent.policy.behaviour).rank
+    monkeypatch.setattr(Policy, "rank", lambda *a, **b: (seen.append(torch.get_num_threads()), rank(*a, **b))[1])
+    agent.learn(25)  # acting, and targets
+    agent.predict(np.zeros((16, 2), np.float32))
+    agent.explain(np.zeros((16, 2), np.float32))
+    acting = 1  # of one environment: less than an update of 16
+    assert set(seen) == {acting, expected}
+    assert seen[-2:] == [expected] * 2
+    assert torch.get_num_threads() == 3

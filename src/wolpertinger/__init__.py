@@ -11,8 +11,8 @@ from wolpertinger import envs
 from wolpertinger.imports import lazy_names
 
 if TYPE_CHECKING:
-    from wolpertinger.actions import ActionProduct, ActionSet, ActionTable, TooManyActionsError
-    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
+    from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, ActionTable, TooManyActionsError
+    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger, WorseThanRandom
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
     from wolpertinger.networks import MLP, TwoTower
@@ -21,8 +21,8 @@ else:  # type checkers know the names above, and no others
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "wolpertinger.actions": ("ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
-            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger"),
+            "wolpertinger.actions": ("ActionIds", "ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
+            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger", "WorseThanRandom"),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
             "wolpertinger.networks": ("MLP", "TwoTower"),
@@ -37,6 +37,7 @@ __all__ = [
     "DDPG",
     "MLP",
     "TD3",
+    "ActionIds",
     "ActionProduct",
     "ActionSet",
     "ActionTable",
@@ -53,6 +54,7 @@ __all__ = [
     "TwoTower",
     "Union",
     "Wolpertinger",
+    "WorseThanRandom",
     "discretize",
     "envs",
 ]

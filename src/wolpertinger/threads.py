@@ -4,6 +4,10 @@ Torch divides each of its products among its own OpenMP threads, which keep spin
 second pool then has to share the cores with threads that only wait. So work that consists of torch's products stays in
 the calling thread, FAISS uses torch's OpenMP threads where it is linked to the same library (index/faiss_build.py), and
 `divide` is for numpy and for a FAISS that is not.
+
+On a busy machine the same spinning takes the processor from the very thread that is waited for, and an operation of
+microseconds takes as long as the scheduler's patience, a hundred times in an update. So small work is not divided at
+all: `threads_for` runs it in the calling thread, whatever number of threads the host has set, and restores that number.
 """
 
 import os
@@ -19,8 +23,12 @@ import torch
 
 Result = TypeVar("Result")
 
+SHARED_FROM = 2**19  # numbers in an array from which on several threads are worth their risk
+
 _local = threading.local()
 _is_forked = False
+_lock = threading.Lock()
+_hosts, _inside = 1, 0  # the host's number of threads, and blocks of `threads_for` that are being run
 
 
 def set_threads(n: int) -> None:
@@ -39,6 +47,31 @@ def using_threads(n: int) -> Iterator[None]:
         yield
     finally:
         set_threads(before)
+
+
+@contextmanager
+def threads_for(numbers: int) -> Iterator[None]:
+    """One thread inside a `with` block whose largest array has so many numbers, if that is too little to share.
+
+    Torch counts threads by thread: a thread of the host's own that first uses torch while another one is inside such a
+    block keeps one thread until it sets its number.
+    """
+    global _hosts, _inside
+    if numbers >= SHARED_FROM or getattr(_local, "is_alone", False):
+        yield
+        return
+    with _lock:
+        _hosts = _hosts if _inside else torch.get_num_threads()  # not what another thread's block has made of it
+        _inside += 1
+    _local.is_alone = True
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(_hosts)
+        _local.is_alone = False
+        with _lock:
+            _inside -= 1
 
 
 def count_threads() -> int:
@@ -90,8 +123,8 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 def _after_fork() -> None:
     """Forget the parent's threads: a forked child has none of them, and torch's products would wait for theirs."""
-    global _is_forked
-    _is_forked = True
+    global _is_forked, _lock, _inside
+    _is_forked, _lock, _inside = True, threading.Lock(), 0
     _pool.cache_clear()
     torch.set_num_threads(1)
 

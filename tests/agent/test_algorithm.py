@@ -102,8 +102,10 @@ def test_the_target_is_the_full_policys_with_both_targets_at_the_next_state(monk
         assert np.abs(seen["target"].numpy() - other).max() > 0.01, f"this test would not notice {name}"
 
 
-def test_targets_follow_by_tau(monkeypatch):
-    agent = filled_agent(tau=0.3)
+@pytest.mark.parametrize("is_set_later", [False, True])
+def test_targets_follow_by_tau(monkeypatch, is_set_later):
+    agent = filled_agent(tau=0.9 if is_set_later else 0.3)
+    agent.tau = 0.3
     before = networks_of(agent)
     train_once(agent, monkeypatch)
     for name in ("actor", "critic"):

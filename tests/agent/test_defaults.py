@@ -1,7 +1,9 @@
 """What the agent does where nothing is said."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from tests.agent.envs import TargetEnv
 from wolpertinger import DDPG, MLP, TD3, ActionProduct, ActionTable, BestByCritic, Nearest, TwoTower, Wolpertinger
@@ -42,6 +44,38 @@ def test_what_is_given_decides_about_the_rest(given):
     assert agent.policy.behaviour.source.needs_actor
     assert isinstance(agent._arguments["critic"], MLP)
     assert agent.exploration.noise == "gaussian"
+
+
+class Echo(gym.Env):
+    """Earns 1 whenever the action is the state's number: nothing but the number tells actions apart."""
+
+    def __init__(self, n=20):
+        self.n, self.state, self.steps = n, 0, 0
+        self.action_space = self.observation_space = spaces.Discrete(n)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state, self.steps = int(self.np_random.integers(self.n)), 0
+        return self.state, {}
+
+    def step(self, action):
+        reward, self.steps = float(action == self.state), self.steps + 1
+        self.state = int(self.np_random.integers(self.n))
+        return self.state, reward, False, self.steps == 10, {}
+
+
+def test_actions_without_vectors_are_learned_one_by_one(tmp_path, capsys):
+    agent = Wolpertinger("MlpPolicy", Echo(), learning_starts=600, batch_size=128, seed=0, verbose=1).learn(1_500)
+    states = np.arange(20)
+    assert (agent.predict(states)[0] == states).mean() >= 0.8  # at random: 0.05
+    assert "20 actions without vectors: two towers search all of them" in capsys.readouterr().out
+    agent.save(tmp_path / "agent.zip")
+    loaded = Wolpertinger.load(tmp_path / "agent.zip", env=Echo())
+    assert (loaded.actions.kind, loaded.actions.n) == ("ids", 20)
+    np.testing.assert_array_equal(loaded.predict(states)[0], agent.predict(states)[0])
+    why = loaded.explain(3)
+    assert why.chosen == loaded.predict(3)[0]
+    loaded.learn(10)
 
 
 def test_the_paper_is_a_preset():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from wolpertinger import ActionProduct, ActionTable
+from wolpertinger import ActionIds, ActionProduct, ActionTable
 
 from .envs import TargetEnv, small_agent
 
@@ -45,9 +45,36 @@ def test_actions_are_numbered_from_0(space):
         small_agent(Plain(space), actions=TABLE)
 
 
-def test_a_missing_action_set_is_asked_for():
-    with pytest.raises(ValueError, match=r"no action set: .*Discrete\(4\).*actions=ActionTable\(vectors\)"):
-        small_agent(Plain(spaces.Discrete(4)))
+@pytest.mark.parametrize("offer", [None, "left or right"])
+def test_without_an_action_set_actions_are_known_by_their_number(offer, capsys):
+    env = Plain(spaces.Discrete(4))
+    env.actions = offer  # of that name, but no action set: as the enumerations of other libraries
+    agent = small_agent(env, k=1, verbose=1)
+    assert agent.actions.sha256 == ActionIds(4).sha256
+    assert "Discrete(4) without actions=: known by their number only" in capsys.readouterr().out
+
+
+def test_without_an_action_set_digits_are_levels(capsys):
+    agent = small_agent(Plain(spaces.MultiDiscrete([3, 1, 2])), k=1, verbose=1)
+    levels = [[-1, 0, 1], [-1], [-1, 1]]
+    assert agent.actions.is_ordinal
+    assert agent.actions.sha256 == ActionProduct(levels).sha256
+    assert agent.predict(np.zeros(2, np.float32))[0] in agent.action_space
+    assert "MultiDiscrete([3 1 2]) without actions=: taken for levels of controls" in capsys.readouterr().out
+
+
+def test_too_many_actions_without_vectors_are_refused():
+    with pytest.raises(ValueError, match=r"n=1,048,577: 1,048,576 actions at most .*give ActionTable\(vectors\)"):
+        small_agent(Plain(spaces.Discrete(2**20 + 1)))
+
+
+@pytest.mark.parametrize("candidates", ["nearest", "both"])
+def test_an_actor_is_not_trained_by_a_table(candidates):
+    env = Plain(spaces.Discrete(100))
+    with pytest.raises(ValueError, match=r"asks an actor, .*over ActionIds\(100\).*Give candidates=\"critic\" or cri"):
+        small_agent(env, critic="two-tower", candidates=candidates)
+    small_agent(env, critic="two-tower", candidates="critic")
+    small_agent(env, critic="mlp", candidates="nearest")
 
 
 def test_what_is_no_action_set_is_refused():

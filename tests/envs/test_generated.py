@@ -1,10 +1,16 @@
 """The generated catalogue: the same every time, of any size, and irregular as the paper says."""
 
+import os
+import platform
+import subprocess
+import sys
 import time
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 from wolpertinger.actions import ActionTable
 from wolpertinger.envs import UserModel
@@ -26,6 +32,37 @@ def default():
 def test_the_same_arguments_give_the_same_catalogue():
     for first, again in zip(parts(generate(120, 5, seed=3)), parts(generate(120, 5, seed=3)), strict=True):
         np.testing.assert_array_equal(first, again)
+
+
+DIGEST = """
+import hashlib, numpy as np
+from wolpertinger.envs.generated import generate
+for items, dim in ((49, 20), (835, 20)):
+    found = generate(items, dim)
+    parts = found.acceptance.rows(np.arange(items)), found.rewards, found.vectors
+    print(*(hashlib.sha256(np.ascontiguousarray(part)).hexdigest() for part in parts))
+"""
+
+
+@cache
+def digests_with(**environment):
+    """The digests of two catalogues as another process computes them."""
+    command = [sys.executable, "-W", "ignore", "-c", DIGEST]
+    return subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True).stdout
+
+
+def test_a_processor_with_fewer_instructions_gives_the_same_catalogue():
+    found = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
+    if not found:
+        pytest.skip("numpy has nothing to choose by the processor here")
+    assert digests_with() == digests_with(NPY_DISABLE_CPU_FEATURES=" ".join(found))
+
+
+def test_other_kernels_for_matrix_products_and_exp_give_the_same_catalogue():
+    other = {"OPENBLAS_CORETYPE": "Nehalem", "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-AVX512F"}
+    if platform.machine() != "x86_64":
+        pytest.skip("Nehalem is an x86 processor")
+    assert digests_with() == digests_with(**other)
 
 
 def test_another_seed_gives_another_catalogue():

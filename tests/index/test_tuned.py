@@ -64,11 +64,35 @@ def test_nothing_is_tuned_before_the_first_search(vectors):
 def test_every_k_has_its_own_setting(vectors):
     index = TunedIndex(vectors, 0.9, recipe="IVF32,Flat")
     for k in (1, 500, 1):
-        index.search(asked(5, 1), k)
+        index.search(asked(20, 1), k)
     assert [stats.k for stats in index.stats()] == [1, 500]
     assert index.tunings.keys() == {1, 500}
     efforts = [index._states[k].index.effort.nprobe for k in (1, 500)]
     assert efforts[0] < efforts[1]
+
+
+def test_a_look_at_another_k_is_a_scan_and_tunes_nothing(vectors, monkeypatch):
+    monkeypatch.setattr(monitor, "TYPICAL_TUNING", 1e9)
+    index = TunedIndex(vectors, 0.5, recipe="IVF32,Flat")
+    index.search(asked(1, 0), K)  # the first k is tuned for, whatever it is
+    index._full_tuning_seconds = 0.0  # as after loading
+    for batch in (1, monitor.FEW_QUERIES):
+        found = index.search(asked(batch, 1), 500)
+        np.testing.assert_array_equal(found, ExactIndex(vectors).search(asked(batch, 1), 500))
+    assert [stats.k for stats in index.stats()] == [K]
+    index.search(asked(monitor.FEW_QUERIES + 1, 1), 500)
+    assert [stats.k for stats in index.stats()] == [K, 500]
+
+
+def test_scans_for_another_k_end_when_they_have_taken_as_long_as_tuning(vectors, monkeypatch):
+    index = TunedIndex(vectors, 0.5, recipe="IVF32,Flat")
+    index.search(asked(1, 0), K)
+    index._full_tuning_seconds = 10.0
+    now = [0.0]
+    monkeypatch.setattr(monitor.time, "perf_counter", lambda: now.append(now[-1] + 2.5) or now[-1])  # 2.5 s a scan
+    for looks in range(1, 6):
+        index.search(asked(1, looks), 500)
+        assert len(index.stats()) == (1 if looks <= 4 else 2)
 
 
 def test_a_recipe_that_cannot_be_built_is_an_error_at_once(vectors):
@@ -318,7 +342,7 @@ def test_a_table_that_grew_is_tuned_again(vectors):
 def test_nearly_the_same_k_shares_its_settings(vectors):
     index = TunedIndex(vectors, 0.9, recipe="IVF32,Flat")
     for k in (100, 95, 109, 120):
-        assert index.search(asked(5, 0), k).shape == (5, k)
+        assert index.search(asked(20, 0), k).shape == (20, k)
     assert [stats.k for stats in index.stats()] == [100, 120]
 
 

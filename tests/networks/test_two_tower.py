@@ -1,5 +1,7 @@
 """A critic of two towers, and what these know of single vectors by their hashed embeddings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,25 +10,54 @@ from torch import nn
 
 from tests.agent.envs import TargetEnv
 from tests.policy.two_towers import VECTORS, fresh, states, tower_agent
-from wolpertinger import ActionTable, TwoTower
+from wolpertinger import ActionIds, ActionTable, TwoTower
 from wolpertinger.networks.layers import Shape
 
 MANY = torch.from_numpy(np.random.default_rng(0).normal(size=(2_000, 20)).astype(np.float32))
 EMBEDDED = TwoTower(state_embedding=50, action_embedding=1000)
 
 
-def make_towers(**settings):
+SHAPE = Shape(
+    features_dim=20,
+    dim=20,
+    n_actions=1_000,
+    net_arch=[32],
+    activation_fn=nn.ReLU,
+    layer_norm=True,
+    learned_features=False,
+)
+IDS = ActionIds(1_000)
+
+
+def make_towers(shape=SHAPE, **settings):
     torch.manual_seed(0)
-    shape = Shape(
-        features_dim=20,
-        dim=20,
-        n_actions=1_000,
-        net_arch=[32],
-        activation_fn=nn.ReLU,
-        layer_norm=True,
-        learned_features=False,
-    )
     return TwoTower(**settings)(shape)
+
+
+def numbered_towers(**settings):
+    return make_towers(replace(SHAPE, dim=IDS.dim, is_numbered=True), **settings)
+
+
+@pytest.mark.parametrize("shape", [(1_000,), (8, 125)])
+def test_actions_without_vectors_have_a_row_each(shape):
+    towers, ids = numbered_towers(width=4), np.arange(1_000).reshape(shape)
+    keys = towers.key(torch.from_numpy(IDS.embed(ids)))
+    assert keys.shape == (*shape, 5)
+    expected = [[2 * number for number in towers.action_tower.rows[i].tolist()] for i in range(1_000)]
+    np.testing.assert_allclose(keys.detach().reshape(-1, 5), expected, rtol=1e-6)
+
+
+def test_what_is_learned_of_one_number_leaves_the_others():
+    towers = numbered_towers(width=4)
+    vectors = torch.from_numpy(IDS.embed(np.arange(1_000)))
+    (towers(MANY[:1], vectors[617:618]) - 5).square().sum().backward()
+    moved = towers.action_tower.rows.grad.abs().amax(dim=1)
+    assert moved.nonzero().ravel().tolist() == [617]
+
+
+def test_rows_by_hash_beside_rows_by_number_are_refused():
+    with pytest.raises(ValueError, match=r"action_embedding=8.0: ActionIds have a row each"):
+        numbered_towers(action_embedding=8.0)
 
 
 @torch.no_grad()

@@ -1,11 +1,12 @@
 import csv
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
 from tests.runs.tiny import SMALL, TINY_AGENT, tiny
-from wolpertinger import Wolpertinger
+from wolpertinger import Wolpertinger, WorseThanRandom
 from wolpertinger.runs import evaluate, make_config, train
 from wolpertinger.runs.config import read_config
 from wolpertinger.runs.plot import read_curve
@@ -38,6 +39,12 @@ def test_the_log_tells_what_a_user_needs(folder):
         "time/lookup",
         "eval/share_of_optimal",
     } <= columns
+
+
+def test_a_run_is_compared_with_random_actions(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(WorseThanRandom, "_judge", lambda callback: callback.say(f"{len(callback.random)} random ones"))
+    train(tiny(changes={**TINY_AGENT, "learning_starts": 400}), tmp_path / "run")
+    assert re.search(r"[1-9]\d random ones", capsys.readouterr().out)
 
 
 def test_the_curve_is_the_exact_return_and_the_best_checkpoint_is_its_maximum(folder):

@@ -1,4 +1,4 @@
-"""The set A of actions: a table of vectors, or a product of levels that is never enumerated."""
+"""The set A of actions: a table of vectors, a product of levels that is never enumerated, or ids alone."""
 
 from wolpertinger.actions.base import (
     ActionSet,
@@ -9,14 +9,16 @@ from wolpertinger.actions.base import (
     same_actions,
     sample_space,
 )
+from wolpertinger.actions.ids import ActionIds
 from wolpertinger.actions.product import ActionProduct
 from wolpertinger.actions.table import ActionTable
 
-STORED: dict[str, type[ActionSet]] = {"table": ActionTable, "product": ActionProduct}
+STORED: dict[str, type[ActionSet]] = {"table": ActionTable, "product": ActionProduct, "ids": ActionIds}
 """The sets that a checkpoint can hold, by their `kind`."""
 
 __all__ = [
     "STORED",
+    "ActionIds",
     "ActionProduct",
     "ActionSet",
     "ActionSpace",

@@ -109,6 +109,11 @@ class ActionSet(ABC):
         """Whether an action between two others does about what lies between them, as the levels of a control."""
         return False
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether vectors are just the actions' numbers in binary, as those of `ActionIds`."""
+        return False
+
     def _members(self, start: int, stop: int) -> Actions:
         ids = np.arange(start, stop)
         if isinstance(self.space, spaces.Discrete):

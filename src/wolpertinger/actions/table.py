@@ -25,7 +25,8 @@ class ActionTable(ActionSet):
     :param index: "exact" (default), a FAISS recipe, or "auto": whatever keeps a recall (0.99) fastest.
     :param recall: least share of the true neighbours that a lookup finds on average, or "slow" (0.99), "medium" (0.9),
         "fast" (0.7) as in the paper. The index is chosen and tuned by measuring at the first lookup, checked during the
-        lookups that follow, and tuned again when it falls short. With a recipe, only that one's settings are tuned.
+        lookups that follow, and tuned again when it falls short, and for another k once there are more than single
+        lookups for it. With a recipe, only that one's settings are tuned.
     :param build_seconds: the most time to spend on building indexes in one tuning.
 
     Actions can be added and removed; the others keep their ids. Not while another thread is looking up.

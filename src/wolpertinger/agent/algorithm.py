@@ -13,6 +13,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, resolve_k
+from wolpertinger.agent import validation
 from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.defaults import choose_defaults, update_ratio
 from wolpertinger.agent.diagnostics import Diagnostics
@@ -20,7 +21,6 @@ from wolpertinger.agent.explanation import Explanation, explain
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.standardization import is_standardized, standardize
-from wolpertinger.agent.validation import match_actions, require_fixed_observations, require_guidance
 from wolpertinger.learners import Learner, LearnerFactory, Transitions, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
@@ -37,7 +37,8 @@ class Wolpertinger(ActionSetAlgorithm):
     :param policy: "MlpPolicy", "CnnPolicy" or "MultiInputPolicy" (Dict observations).
     :param env: an environment with a Discrete or MultiDiscrete action space, a Gymnasium vector environment, an SB3
         `VecEnv`, or the id of a registered environment.
-    :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`.
+    :param actions: the action set; by default what the environment offers as `env.unwrapped.actions`, else actions are
+        known by their number only (`ActionIds`), or by digits that are evenly spaced levels (MultiDiscrete).
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param critic: "mlp" (the paper) or `MLP(...)`; "two-tower" or `TwoTower(...)`: phi(s) . psi(a) + v(a) + u(s), which
         can search all of A.
@@ -153,11 +154,14 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def _setup_model(self) -> None:
         given = self._arguments
-        self.actions = match_actions(self.actions, self.action_space, self.env)
+        if self.actions is None:
+            self.actions = validation.find_actions(self.action_space, self.env, verbose=self.verbose >= 1)
+        self.actions = validation.match_actions(self.actions, self.action_space)
         self._settle_defaults()
         self.exploration = given["exploration"]
-        require_guidance(self.exploration, self.env)
-        require_fixed_observations(given["critic"], self.env)
+        validation.require_guidance(self.exploration, self.env)
+        validation.require_fixed_observations(given["critic"], self.env)
+        validation.require_actor_gradient(given["critic"], given["candidates"], self.actions)
         ours = {name: given[name] for name in ("rerank", "critic", "candidates")}
         k = resolve_k(given["k"], self.actions.n)
         self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, **ours}
@@ -193,7 +197,8 @@ class Wolpertinger(ActionSetAlgorithm):
             standardize(self.policy, self.replay_buffer, self.gamma, self._vec_normalize_env)
         self.policy.set_training_mode(True)
         self._update_learning_rates()
-        with self.policy.timer("update"):
+        self.learner.tau = self.tau  # it may have been set since
+        with self.policy.timer("update"), self.policy.threads_for(batch_size):
             for _ in range(gradient_steps):
                 self.diagnostics.add(self.learner.update(self._sample(batch_size)))
                 self.policy.predictor.source.critic_updated()
@@ -229,7 +234,8 @@ class Wolpertinger(ActionSetAlgorithm):
         near, anywhere = np.flatnonzero(~at_random), np.flatnonzero(at_random)
         executed = np.empty((n_envs, *(self.action_space.shape or ())), dtype=np.int64)
         if near.size:
-            executed[near] = self._explore_near_policy(progress, near)
+            with self.policy.threads_for(n_envs):
+                executed[near] = self._explore_near_policy(progress, near)
         if anywhere.size:
             executed[anywhere] = self.explorer.draw(anywhere, self._offered)
         return executed, executed
@@ -283,7 +289,8 @@ class Wolpertinger(ActionSetAlgorithm):
         """What the policy sees and picks in one state, or in each of a batch of states."""
         self.policy.set_training_mode(False)
         obs, batched = self.policy.obs_to_tensor(observation)
-        parts = explain(self.policy, obs)
+        with self.policy.threads_for(len(States(obs))):
+            parts = explain(self.policy, obs)
         return Explanation(*(part if batched else part[0] for part in parts))
 
     def action_vectors(self) -> npt.NDArray[np.float32]:

@@ -45,7 +45,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Train in another environment from now on: one with the same spaces and the same actions."""
         wrapped = self._wrap_env(env, self.verbose)
-        validation.match_actions(self.actions, wrapped.action_space, wrapped)
+        validation.match_actions(self.actions, wrapped.action_space)
         validation.require_guidance(self.exploration, wrapped)
         if self._actions_from_env:
             validation.require_same_actions(self.actions, wrapped)

@@ -133,4 +133,6 @@ def _paper(actions: ActionSet) -> Defaults:
 
 
 def _describe(actions: ActionSet) -> str:
+    if actions.is_numbered:
+        return f"{actions.n:,} actions without vectors"
     return f"{actions.n:,} actions in {actions.dim:,} number{'' if actions.dim == 1 else 's'}"

@@ -1,6 +1,8 @@
 """The policy as Stable-Baselines3 knows it: networks, optimisers, and what predicts."""
 
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import torch
@@ -19,12 +21,13 @@ from torch import Tensor, nn
 from wolpertinger.actions import ActionSet
 from wolpertinger.learners import Networks
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower
-from wolpertinger.policy import Nearest, Policy
+from wolpertinger.policy import Nearest, Policy, States
 from wolpertinger.policy.scoring import Scorer, score_exactly
 from wolpertinger.policy.screening import EightBitScreen
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.policy.timing import SectionTimer
 from wolpertinger.settings import check_choice
+from wolpertinger.threads import threads_for
 
 RERANKERS: dict[str, Callable[[Critic], Scorer]] = {"exact": lambda critic: score_exactly, "screened": EightBitScreen}
 KEYS_AT_ONCE = 2**14
@@ -90,14 +93,22 @@ class WolpertingerPolicy(BasePolicy):
             raise ValueError(
                 f"net_arch={net_arch!r}: give actor and critic at least one hidden layer, such as [256, 128]"
             )
+        self._width = max(*actor_arch, *critic_arch)
         self.actor, self.actor_target = (self._network(Actor, actor_arch, of_actor) for _ in range(2))
         self.critic, self.critic_target = (self._network(Critic, critic_arch, of_critic) for _ in range(2))
+        self._is_flat = next(self.critic.features_extractor.parameters(), None) is None
         for network, target in ((self.actor, self.actor_target), (self.critic, self.critic_target)):
             target.load_state_dict(network.state_dict())  # line 2 of Algorithm 2
             target.set_training_mode(False)
             target.requires_grad_(False)
             parameters: Any = network.parameters()
             network.optimizer = self.optimizer_class(parameters, **{"lr": lr_schedule(1), **self.optimizer_kwargs})
+
+    def threads_for(self, n_states: int) -> AbstractContextManager[None]:
+        """One thread for so many states, if that is all they need; pictures always have what the host has set."""
+        source = self.behaviour.source
+        candidates = self.actions.n if source.is_shared else self.k
+        return threads_for(n_states * candidates * self._width if self._is_flat else sys.maxsize)
 
     def _network(self, network_class: type, net_arch: list[int], settings: dict[str, Any]) -> Any:
         return network_class(
@@ -154,8 +165,9 @@ class WolpertingerPolicy(BasePolicy):
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
         self.predictor.source.expire()
-        states = self.predictor.propose(self.actor, observation)
-        return self.predictor.rank(states, self.predicting_critic).actions[:, 0]
+        with self.threads_for(len(States(observation))):
+            states = self.predictor.propose(self.actor, observation)
+            return self.predictor.rank(states, self.predicting_critic).actions[:, 0]
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         loaded = super().load_state_dict(*args, **kwargs)

@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from wolpertinger.actions import ActionSet, count_actions, same_actions
+from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, count_actions, same_actions
 from wolpertinger.agent.exploration import Exploration
 
 
@@ -23,17 +23,33 @@ def require_discrete(space: spaces.Space) -> None:
         raise ValueError(f"the environment's actions start at {space.start}: number them from 0")
 
 
-def match_actions(actions: ActionSet | None, space: Any, env: VecEnv | None) -> ActionSet:
-    """The action set for an environment: the given one or its own, in the form that its space asks for."""
-    if actions is None:
-        actions = offered_actions(env)
-        if actions is None:
-            raise ValueError(
-                f"no action set: the environment ({space}) offers none as env.unwrapped.actions. Give "
-                "actions=ActionTable(vectors) with one vector per action, or actions=ActionProduct(levels)"
-            )
+def find_actions(space: Any, env: VecEnv | None, *, verbose: bool) -> ActionSet:
+    """The environment's own action set; where it offers none, the plainest one for its space, and verbose says so."""
+    if (offered := offered_actions(env)) is not None:
+        return offered
+    if isinstance(space, spaces.MultiDiscrete):
+        actions: ActionSet = ActionProduct([np.linspace(-1, 1, int(size)) for size in np.ravel(space.nvec)])
+        assumed = (
+            "taken for levels of controls, evenly spaced: neighbouring numbers do about the same. If they do not, give "
+            "actions=ActionProduct([np.eye(n) for n in env.action_space.nvec])"
+        )
+    else:
+        actions = ActionIds(count_actions(space))
+        assumed = (
+            "known by their number only: each action is learned by itself. If you have a vector for each, give "
+            "actions=ActionTable(vectors), and what is learned of one is known of those like it"
+        )
+    if verbose:
+        print(f"actions {space} without actions=: {assumed}")
+    return actions
+
+
+def match_actions(actions: Any, space: Any) -> ActionSet:
+    """The action set in the form that the environment's space asks for."""
     if not isinstance(actions, ActionSet):
-        raise TypeError(f"actions={actions!r} is no action set: give ActionTable(vectors) or ActionProduct(levels)")
+        raise TypeError(
+            f"actions={actions!r} is no action set: give ActionTable(vectors), ActionProduct(levels) or ActionIds(n)"
+        )
     if actions.n == count_actions(space):
         actions = actions.with_space(space)
     if not same_actions(actions.space, space):
@@ -42,6 +58,15 @@ def match_actions(actions: ActionSet | None, space: Any, env: VecEnv | None) -> 
             f"the action set has {actions.n} ({actions.space}): they must be the same"
         )
     return actions
+
+
+def require_actor_gradient(critic: Any, candidates: Any, actions: ActionSet) -> None:
+    """Refuse an actor that would learn from a critic whose values do not depend on the vectors but by a table."""
+    if actions.is_numbered and critic.has_keys and getattr(candidates, "needs_actor", True):
+        raise ValueError(
+            f"candidates={candidates!r} asks an actor, which learns nothing from two towers over {actions!r}: these "
+            'have a row for each action, not a function of its vector. Give candidates="critic" or critic="mlp"'
+        )
 
 
 def require_guidance(exploration: Exploration, env: VecEnv | None) -> None:
@@ -53,9 +78,10 @@ def require_guidance(exploration: Exploration, env: VecEnv | None) -> None:
         )
 
 
-def offered_actions(env: VecEnv | None) -> Any:
-    """What the environment offers as `env.unwrapped.actions`, or None."""
-    return env.get_attr("actions", indices=0)[0] if env is not None and env.has_attr("actions") else None
+def offered_actions(env: VecEnv | None) -> ActionSet | None:
+    """The action set that the environment offers as `env.unwrapped.actions`; whatever else has that name is none."""
+    offered = env.get_attr("actions", indices=0)[0] if env is not None and env.has_attr("actions") else None
+    return offered if isinstance(offered, ActionSet) else None
 
 
 def require_same_actions(actions: ActionSet, env: VecEnv) -> None:

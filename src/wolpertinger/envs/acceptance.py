@@ -115,7 +115,8 @@ class Acceptance:
         chosen = np.empty((self.n, m), dtype=np.int64)
         for states in _blocks(np.arange(self.n)):
             score = self.rows(states) * gain
-            part = np.argpartition(-score, m - 1, axis=1)[:, :m]
+            # By id first: the order of `argpartition`, which equal scores would keep, depends on numpy's SIMD level.
+            part = np.sort(np.argpartition(-score, m - 1, axis=1)[:, :m], axis=1)
             order = np.argsort(-np.take_along_axis(score, part, axis=1), axis=1, kind="stable")
             chosen[states] = np.take_along_axis(part, order, axis=1)
         return chosen

@@ -9,6 +9,9 @@ import scipy.sparse as sp
 from wolpertinger.envs.acceptance import Acceptance, Array, Ids
 from wolpertinger.envs.catalogue import Catalogue
 
+# Of chances and rewards: a processor's own exp and matrix products differ in the last bits, which rounding removes.
+DECIMALS = 6
+
 
 @dataclass(frozen=True)
 class GeneratorSettings:
@@ -45,7 +48,7 @@ class GeneratorSettings:
 
 
 def generate(items: int, dim: int, *, seed: int = 0, settings: GeneratorSettings | None = None) -> Catalogue:
-    """Draw a catalogue; the same arguments give the same one."""
+    """Draw a catalogue; the same arguments give the same one, on every processor."""
     if items < 10:
         raise ValueError(f"items={items}: give at least 10")
     if dim < 1:
@@ -58,7 +61,7 @@ def generate(items: int, dim: int, *, seed: int = 0, settings: GeneratorSettings
     hits = rng.choice(items, size=max(1, round(settings.hits * items)), replace=False)
     base[hits] = settings.hit_rate * rng.uniform(0.5, 1.5, size=hits.size)
     chances.data = np.minimum(chances.data, 1 - base.max())
-    rewards = rng.lognormal(0, settings.reward_spread, size=items)
+    rewards = rng.lognormal(0, settings.reward_spread, size=items).round(DECIMALS)
     return Catalogue(Acceptance(chances, base), rewards, _vectors(taste, dim, settings, rng))
 
 
@@ -82,7 +85,7 @@ def _chances(taste: Array, wanted: Array, settings: GeneratorSettings, rng: np.r
     items, relevant = len(taste), min(settings.relevant, len(taste) - 1)
     near, distance = _nearest_others(wanted, taste, relevant)
     fit = np.exp(-distance / (2 * settings.latent * settings.reach**2))
-    chance = settings.top_chance * fit * rng.beta(*settings.luck, size=near.shape)
+    chance = (settings.top_chance * fit * rng.beta(*settings.luck, size=near.shape)).round(DECIMALS)
 
     states = rng.choice(items, size=round(settings.particular * items), replace=False)
     special = rng.permutation(items)[: states.size]
@@ -96,14 +99,18 @@ def _chances(taste: Array, wanted: Array, settings: GeneratorSettings, rng: np.r
 
 
 def _nearest_others(queries: Array, points: Array, m: int, block: int = 512) -> tuple[Ids, Array]:
-    """Return for each query the m nearest points except the one with its own number, and their squared distances."""
+    """Return for each query the m nearest points except the one with its own number, and their squared distances.
+
+    In the order of their numbers: that of `argpartition` depends on numpy's SIMD level, and that of distances may
+    depend on their last bits.
+    """
     near = np.empty((len(queries), m), dtype=np.int64)
     distance = np.empty((len(queries), m))
     for start in range(0, len(queries), block):
         rows = np.arange(start, min(start + block, len(queries)))
         squared = (queries[rows] ** 2).sum(1)[:, None] - 2 * queries[rows] @ points.T + (points**2).sum(1)
         squared[np.arange(rows.size), rows] = np.inf
-        near[rows] = np.argpartition(squared, m - 1, axis=1)[:, :m]
+        near[rows] = np.sort(np.argpartition(squared, m - 1, axis=1)[:, :m], axis=1)
         distance[rows] = np.take_along_axis(squared, near[rows], axis=1)
     return near, distance
 

@@ -1,17 +1,45 @@
 """The index in use for one k, and its recall on the lookups that were checked against an exact scan."""
 
 import math
-from collections import deque
+import time
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from wolpertinger.index.base import Ids, Vectors
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import FaissIndex
 
 RECALL_WINDOW, MIN_CHECKED = 256, 32  # checks that the recall is averaged over, and that it takes to judge
 SHORTFALL_ERRORS = 3.0  # standard errors below the target that count: the test is repeated after every check
+
+
+# Of queries at a time, for a k beside one that the index is tuned for: as few as this are scanned at first.
+FEW_QUERIES = 16
+TYPICAL_TUNING = 16.0  # seconds, where nothing was tuned in this process yet: of a million rows
+
+
+class FirstScans:
+    """Exact scans for a few queries at another k than the index is tuned for, until they took as long as tuning would.
+
+    Tuning then no more than doubles the time, and a single look at another k never waits for it.
+    """
+
+    def __init__(self, exact: ExactIndex) -> None:
+        self._exact = exact
+        self._seconds: defaultdict[int, float] = defaultdict(float)  # by k
+
+    def will_do(self, points: Vectors, k: int, tuning_seconds: float) -> bool:
+        """Return whether to scan for these queries and not to tune; `tuning_seconds` of the last time, or 0."""
+        return len(points) <= FEW_QUERIES and self._seconds[k] < (tuning_seconds or TYPICAL_TUNING)
+
+    def search(self, points: Vectors, k: int) -> Ids:
+        start = time.perf_counter()
+        found = self._exact.search(points, k)
+        self._seconds[k] += time.perf_counter() - start
+        return found
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from wolpertinger.index.base import Ids, Vectors, check_k, check_queries
 from wolpertinger.index.faiss import Effort, FaissIndex
 from wolpertinger.index.likely_queries import likely_queries as default_likely_queries
 from wolpertinger.index.measure import recall as recall_of
-from wolpertinger.index.monitor import MIN_CHECKED, RECALL_WINDOW, LookupStats, MonitoredIndex
+from wolpertinger.index.monitor import MIN_CHECKED, RECALL_WINDOW, FirstScans, LookupStats, MonitoredIndex
 from wolpertinger.index.store import Store, as_store
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS, EXACT_BELOW, Tuner, check_recall, count_queries
 from wolpertinger.index.tuning_run import TuningResult
@@ -39,9 +39,10 @@ logger = logging.getLogger("wolpertinger")
 class TunedIndex:
     """Nearest neighbours at a target recall, by the fastest index that reaches it.
 
-    It is tuned at the first search for a k, and again on real queries once there are enough. Some lookups are checked
-    against an exact scan: when their recall falls below the target, a warning says so, and the index is tuned again as
-    soon as tuning has taken less than a tenth of the time. `warm_start` carries settings over when the rows move.
+    It is tuned at the first search, and again on real queries once there are enough; single queries for another k are
+    scanned (`FirstScans`). Some lookups are checked against an exact scan: when their recall falls below the target, a
+    warning says so, and the index is tuned again as soon as tuning has taken less than a tenth of the time.
+    `warm_start` carries settings over when the rows move.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class TunedIndex:
         self._first_search = math.inf  # by time.perf_counter
         self._full_tuning_seconds = 0.0  # of the last tuning that built indexes too
         self._scan_seconds: dict[int, float] = {}  # of an exact scan for a query, by k, at the last tuning
+        self._scans = FirstScans(self._tuner.exact)
         self.tuning_seconds = 0.0
         """Time spent on tuning, in all."""
         self.tunings: dict[int, TuningResult] = {}
@@ -100,16 +102,24 @@ class TunedIndex:
         with self._lock:
             self._first_search = min(self._first_search, time.perf_counter())
             self._remember(points)
-            state = self._tuned_for(k)
+            is_new = self._states and self._same_k(k) is None
+            is_scanned = is_new and self._scans.will_do(points, k, self._full_tuning_seconds)
+            state = None if is_scanned else self._tuned_for(k)
+        if state is None:
+            return self._scans.search(points, k)
         found = state.index.search(points, k)
         with self._lock:
             self._monitor(k, state, points, found)
         return found
 
+    def _same_k(self, k: int) -> int | None:
+        """Return the k, or nearly the same one, that it was tuned for."""
+        near = (known for known in self._states if max(k, known) <= SAME_K_RATIO * min(k, known))
+        return k if k in self._states else min(near, key=lambda other: abs(other - k), default=None)
+
     def _tuned_for(self, k: int) -> MonitoredIndex:
         """Return what was tuned for k, or for nearly the same k, with about as many rows; else tune now."""
-        near = (known for known in self._states if max(k, known) <= SAME_K_RATIO * min(k, known))
-        known = k if k in self._states else min(near, key=lambda other: abs(other - k), default=None)
+        known = self._same_k(k)
         if known is None or self._is_outdated(self._states[known], k):
             self._tune(k, live=self._asked >= REMEMBERED_QUERIES)
             known = k
@@ -239,6 +249,7 @@ class TunedIndex:
         """Tune for k on the last queries, and on likely ones too unless there are enough `live` ones."""
         likely = [] if live else [self._likely_queries(self.store, REMEMBERED_QUERIES)]
         before = self.tuning_seconds
+        logger.info("lookup: tuning for k=%d at recall %.3g over %d rows", k, self.recall, self.n)
         tuning = self._run_tuner(np.concatenate([self._recent, *likely]), k=k, build=build)
         self._use(k, tuning, live=live)
         what = (k, self.recall, len(tuning.trials), self.tuning_seconds - before, self._states[k].describe())

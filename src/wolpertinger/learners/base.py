@@ -39,6 +39,9 @@ class Networks:
 class Learner(Protocol):
     """Updates the networks from batches of transitions."""
 
+    tau: float
+    """Of the target networks; the agent sets it before it trains."""
+
     def update(self, batch: Transitions) -> dict[str, Tensor]:
         """Learn from one batch; returns the losses, detached, by name."""
 

@@ -63,7 +63,9 @@ class Critic(ScaledModel):
                 hidden_layers(state_arch[0], state_arch[1:], activation_fn, layer_norm)
             )
             width = state_arch[-1]
-        shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, dropout)
+        shape = Shape(
+            width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, dropout, actions.is_numbered
+        )
         self.q_networks = nn.ModuleList((form or MLP())(shape) for _ in range(n_critics))
         self.values = Standardize()
         """Networks say values in standard units: whatever the reward's unit, they learn numbers of about 1."""

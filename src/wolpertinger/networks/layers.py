@@ -21,6 +21,8 @@ class Shape:
     learned_features: bool
     """Whether weights that learn lie between the observation and the network."""
     dropout: float = 0.0
+    is_numbered: bool = False
+    """Whether actions are known by their number only, so that vectors are of no use but to tell them apart."""
 
     def hidden(self) -> list[nn.Module]:
         """The layers that follow the first one."""

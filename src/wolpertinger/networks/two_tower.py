@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from wolpertinger.networks.hashed_embedding import SCALE, HashedEmbedding, count_rows
-from wolpertinger.networks.layers import Shape, last_layer
+from wolpertinger.networks.layers import LAST_LAYER, Shape, last_layer
 from wolpertinger.networks.scaling import VectorScale
 from wolpertinger.settings import Settings, check_flag, check_number
 
@@ -68,6 +68,22 @@ class Tower(nn.Module):
         return known
 
 
+class NumberTower(nn.Module):
+    """A learned row for each action, whose vector is its number in binary: the last layer of a DQN, looked up."""
+
+    places: Tensor
+
+    def __init__(self, bits: int, rows: int, outputs: int, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.rows = nn.Parameter(torch.empty(rows, outputs).uniform_(-LAST_LAYER, LAST_LAYER))
+        self.register_buffer("places", 2 ** torch.arange(bits))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        numbers = ((vectors > 0) * self.places).sum(dim=-1)
+        return self.scale * nn.functional.embedding(numbers, self.rows)
+
+
 class TwoTowerNetwork(nn.Module):
     """One tower reads the state, the other one the action; psi and v are one vector per action, whatever the state."""
 
@@ -92,11 +108,21 @@ class TwoTowerNetwork(nn.Module):
             last.bias[-1].zero_()
         scale = settings.embedding_scale
         self.state_tower = Tower(shape.features_dim, last, shape, rows["state_embedding"], scale, linear)
-        last = last_layer(shape.net_arch[-1], outputs)
-        self.action_tower = Tower(shape.dim, last, shape, rows["action_embedding"], scale, linear)
-        if self.action_tower.linear is not None:
+        self.action_tower = self._make_action_tower(shape, settings, rows["action_embedding"])
+
+    def _make_action_tower(self, shape: Shape, settings: TwoTower, rows: int) -> nn.Module:
+        outputs, scale = settings.width + 1, settings.embedding_scale
+        if shape.is_numbered:
+            if rows:
+                raise ValueError(
+                    f"action_embedding={settings.action_embedding}: ActionIds have a row each; leave it out"
+                )
+            return NumberTower(shape.dim, shape.n_actions, outputs, scale)
+        tower = Tower(shape.dim, last_layer(shape.net_arch[-1], outputs), shape, rows, scale, settings.linear)
+        if tower.linear is not None:
             with torch.no_grad():
-                self.action_tower.linear.weight.mul_(SMALL_LINEAR)
+                tower.linear.weight.mul_(SMALL_LINEAR)
+        return tower
 
     def forward(self, features: Tensor, inputs: Tensor) -> Tensor:
         """Values of one action per state (batch, dim), or of k (batch, k, dim): (batch,) or (batch, k)."""

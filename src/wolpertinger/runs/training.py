@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from stable_baselines3.common.logger import configure
 
-from wolpertinger.agent import Wolpertinger
+from wolpertinger.agent import Wolpertinger, WorseThanRandom
 from wolpertinger.runs import presets
 from wolpertinger.runs.build import make_agent, make_env, make_scorer
 from wolpertinger.runs.config import RunConfig, write_config
@@ -41,7 +41,8 @@ def train(
     curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)
     start = perf_counter()
     try:
-        agent.learn(config.steps, callback=curve, log_interval=_log_interval(config))
+        watch = WorseThanRandom() if quiet else WorseThanRandom(curve.progress.say)
+        agent.learn(config.steps, callback=[curve, watch], log_interval=_log_interval(config))
     finally:
         curve.progress.stop()  # or an interrupted run leaves the terminal without its cursor
         agent.logger.close()

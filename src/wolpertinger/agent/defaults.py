@@ -21,7 +21,7 @@ MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are
 SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
-EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
+EXACT_TARGETS = 512  # actions up to which line 13 searches all of A, and does not sample
 COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256, "standardize": True}
 NEIGHBOURS = 64  # candidates around a proto-action
 

@@ -15,6 +15,7 @@ from wolpertinger.policy.states import States
 from wolpertinger.policy.timing import SectionTimer
 
 CANDIDATES_AT_ONCE = 2**16  # looked up and embedded together: 10 MB of vectors of 40 numbers
+SHARED_AT_ONCE = 2**20  # values of actions that states share, of which there is one vector each: 4 MB
 
 
 class Policy:
@@ -46,14 +47,14 @@ class Policy:
     def _rank(self, source: CandidateSource, states: States, k: int, critic: Critic, top: int) -> Ranking:
         with self.timer("lookup"):
             candidates = source.find(states, k)
-        return Ranking(states, candidates, partial(self._find_best, states, critic, top))
+        size = (SHARED_AT_ONCE if source.is_shared else CANDIDATES_AT_ONCE) // max(1, len(states))
+        return Ranking(states, candidates, partial(self._find_best, states, critic, top, size))
 
     @torch.no_grad()
-    def _find_best(self, states: States, critic: Critic, top: int, candidates: Candidates) -> Best:
-        """A running top over blocks of candidates: one block, unless k is huge."""
+    def _find_best(self, states: States, critic: Critic, top: int, size: int, candidates: Candidates) -> Best:
+        """A running top over blocks of at most `size` candidates: one block, unless k is huge."""
         features = critic.features(states.obs)
-        size = max(1, CANDIDATES_AT_ONCE // max(1, len(states)))
-        found = (self._best_of(block, features, critic, top) for block in candidates.blocks(size))
+        found = (self._best_of(block, features, critic, top) for block in candidates.blocks(max(1, size)))
         return reduce(lambda best, later: best.merge(later, top), found)
 
     def _best_of(self, block: Tensor, features: Tensor, critic: Critic, top: int) -> Best:

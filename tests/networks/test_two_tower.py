@@ -43,7 +43,7 @@ def test_actions_without_vectors_have_a_row_each(shape):
     towers, ids = numbered_towers(width=4), np.arange(1_000).reshape(shape)
     keys = towers.key(torch.from_numpy(IDS.embed(ids)))
     assert keys.shape == (*shape, 5)
-    expected = [[2 * number for number in towers.action_tower.rows[i].tolist()] for i in range(1_000)]
+    expected = [[6 * number for number in towers.action_tower.rows[i].tolist()] for i in range(1_000)]
     np.testing.assert_allclose(keys.detach().reshape(-1, 5), expected, rtol=1e-6)
 
 

@@ -11,6 +11,9 @@ from wolpertinger.networks.layers import LAST_LAYER, Shape, last_layer
 from wolpertinger.networks.scaling import VectorScale
 from wolpertinger.settings import Settings, check_flag, check_number
 
+# Of a row of an action that is known by its number, beside `embedding_scale`: no network helps it, and most updates
+# pass it by. 1 learns less on bandits of 100 and 5,000 actions, 7 no more.
+ROW_SCALE = 3.0
 SMALL_LINEAR = 0.1  # of an action's linear path at first
 
 
@@ -75,7 +78,7 @@ class NumberTower(nn.Module):
 
     def __init__(self, bits: int, rows: int, outputs: int, scale: float) -> None:
         super().__init__()
-        self.scale = scale
+        self.scale = ROW_SCALE * scale
         self.rows = nn.Parameter(torch.empty(rows, outputs).uniform_(-LAST_LAYER, LAST_LAYER))
         self.register_buffer("places", 2 ** torch.arange(bits))
 

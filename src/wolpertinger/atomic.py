@@ -7,6 +7,7 @@ import secrets
 import shutil
 import stat
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -51,6 +52,15 @@ def write_bytes(target: Path, data: bytes) -> None:
     """Replace a file by these bytes."""
     with replacing(target, len(data)) as file:
         file.write(data)
+
+
+@contextmanager
+def going_on() -> Iterator[None]:
+    """Warn where a file could not be written, and go on: for what can be written again later."""
+    try:
+        yield
+    except SaveError as error:
+        warnings.warn(str(error), stacklevel=4)
 
 
 def remove_litter(folder: Path, name: str | None = None) -> None:

@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from wolpertinger.agent.trees import pack, unpack
 from wolpertinger.actions import sample_space
+from wolpertinger.agent.trees import pack, unpack
 
 CASES = {
     "wolpertinger/Recommender-v0": {"items": 49, "dim": 4},
@@ -63,5 +63,5 @@ def test_a_state_of_another_form_is_refused(env_id):
         env.set_state({"random": state["random"]})
     wrong = gym.make_vec(env_id, num_envs=2, **CASES[env_id])
     wrong.reset(seed=0)
-    with pytest.raises(ValueError, match="of the state is .*: give .* of shape"):
+    with pytest.raises(ValueError, match=r"of the state is .*: give .* of shape"):
         wrong.set_state(state)

@@ -8,8 +8,14 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.running_mean_std import RunningMeanStd
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
-from stable_baselines3.common.vec_env import VecTransposeImage
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    VecEnv,
+    VecEnvWrapper,
+    VecMonitor,
+    VecNormalize,
+    VecTransposeImage,
+)
 
 from wolpertinger.envs.discretized import Discretized
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
@@ -43,7 +49,10 @@ def set_state(env: VecEnv, state: dict[str, Any]) -> bool:
     if [kept["kind"] for kept in state["wrappers"]] != [type(wrapper).__name__ for wrapper in wrappers]:
         saved, found = (
             ", ".join(names) or "none"
-            for names in ([kept["kind"] for kept in state["wrappers"]], [type(wrapper).__name__ for wrapper in wrappers])
+            for names in (
+                [kept["kind"] for kept in state["wrappers"]],
+                [type(wrapper).__name__ for wrapper in wrappers],
+            )
         )
         raise ValueError(f"the run was saved with the wrappers {saved}, this environment has {found}")
     for wrapper, kept in zip(wrappers, state["wrappers"], strict=True):

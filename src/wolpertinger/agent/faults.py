@@ -94,7 +94,9 @@ class GuardedBuffer:
         agent.faults.bad_transitions += int(bad.sum())
         self._add_others(bad, obs, next_obs, actions, rewards, dones, infos)
 
-    def _add_others(self, bad: Mask, obs: Any, next_obs: Any, actions: Any, rewards: Any, dones: Any, infos: Any) -> None:
+    def _add_others(
+        self, bad: Mask, obs: Any, next_obs: Any, actions: Any, rewards: Any, dones: Any, infos: Any
+    ) -> None:
         """Store the transitions that are right; in the place of each other one, another environment's once more."""
         good = np.flatnonzero(~bad)
         _cut(self._buffer, bad)
@@ -160,7 +162,7 @@ def _describe(field: str, step: int, values: Any) -> str:
         field, values = f"{field}[{name!r}]", values[name]
     place = np.argwhere(~_finite(values))[0]
     return (
-        f"environment {place[0]}, step {step:,}: the {field} holds {values[tuple(place)]}, which is no finite number in "
-        "float32; nothing of that step was stored. Mend the environment, or leave out such transitions: "
+        f"environment {place[0]}, step {step:,}: the {field} holds {values[tuple(place)]}, which is no finite number "
+        "in float32; nothing of that step was stored. Mend the environment, or leave out such transitions: "
         'on_bad_transition="skip"'
     )

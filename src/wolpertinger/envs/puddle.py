@@ -151,7 +151,9 @@ class PuddleWorld(Restorable, gym.Env[Obs, Any]):
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self.path, self.last_plan_path = ([(row, col) for row, col in part] for part in (self.path, self.last_plan_path))
+        self.path, self.last_plan_path = (
+            [(row, col) for row, col in part] for part in (self.path, self.last_plan_path)
+        )
         self.position = self.path[-1]
 
     def render(self) -> Frame | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Restorable:
-    """Offers `get_state()` and `set_state(state)`; the attributes in `state_names` and the random numbers are the state.
+    """Offers `get_state()` and `set_state(state)`: the attributes in `state_names`, and the random numbers.
 
     An environment of one's own needs no such base class: the two methods will do.
     """

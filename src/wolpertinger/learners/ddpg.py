@@ -93,9 +93,7 @@ class DDPGLearner:
         # Line 15: the actor climbs the critic, where candidates depend on it.
         if not self.policy.source.needs_actor:
             return {}
-        return minimise(
-            "actor_loss", self._actor_loss(batch, best), self.networks.actor, self.settings.max_grad_norm
-        )
+        return minimise("actor_loss", self._actor_loss(batch, best), self.networks.actor, self.settings.max_grad_norm)
 
     def _rank_next(self, batch: Transitions) -> Ranking:
         if not self.settings.target_samples:

@@ -21,7 +21,7 @@ from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_start
 from wolpertinger.agent.policies import WolpertingerPolicy
-from wolpertinger.agent.training_state import set_training_state
+from wolpertinger.agent.training_state import set_random_state, set_training_state
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
 
@@ -45,6 +45,8 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     """In the replay buffer, ever; what is beyond its size is overwritten. -1: unknown."""
     _resume_from: dict[str, Any] | None = None
     """The state of a training that was loaded and that the next `learn` goes on from."""
+    _seeded_random: dict[str, Any] | None = None
+    """The global random numbers by the seed of a loaded agent, which are the host's until `learn`."""
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
@@ -77,6 +79,9 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
 
     def _go_on(self, reset_num_timesteps: bool) -> None:
         """Put a loaded training state in place, environments and global random numbers included."""
+        seeded, self._seeded_random = self._seeded_random, None
+        if seeded is not None:
+            set_random_state(seeded)
         state, self._resume_from = self._resume_from, None
         if state is not None and not reset_num_timesteps:
             with encoding.readable(checkpoint.TRAINING):

@@ -4,6 +4,7 @@ import json
 import pathlib
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,8 @@ from wolpertinger import archive
 from wolpertinger.actions import STORED, ActionSet
 from wolpertinger.agent import encoding
 from wolpertinger.agent.buffer_files import buffer_files, restore_buffer
-from wolpertinger.agent.segments import newest_of, read_list, read_segments
-from wolpertinger.agent.training_state import get_training_state, random_numbers_untouched
+from wolpertinger.agent.segments import checkpoints_in, newest_of, read_list, read_segments
+from wolpertinger.agent.training_state import get_random_state, get_training_state, random_numbers_untouched
 from wolpertinger.agent.trees import pack, unpack
 from wolpertinger.agent.validation import offered_actions, require_same_actions
 from wolpertinger.archive import CheckpointError
@@ -90,8 +91,13 @@ def _describe(agent: "ActionSetAlgorithm") -> dict[str, Any]:
         "action_space": encoding.encode_space(action_space),
         "n_envs": agent.n_envs,
         "counters": {name: getattr(agent, name) for name in COUNTERS},
-        "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")},
+        "versions": _versions(),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")}
 
 
 def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
@@ -133,7 +139,7 @@ def load(
     settings: dict[str, Any],
 ) -> Any:
     """Build the agent anew from its settings and put the saved numbers in place."""
-    if isinstance(source, str | pathlib.Path) and pathlib.Path(source).is_dir():
+    if isinstance(source, str | pathlib.Path) and checkpoints_in(pathlib.Path(source)):
         given = {"env": env, "device": device, "actions": actions}
         return newest_of(pathlib.Path(source), lambda path: load(cls, path, **given, settings=dict(settings)))
     source = encoding.existing_path(source)
@@ -143,6 +149,7 @@ def load(
     wrapped = None if env is None else cls._wrap_env(env)
     with random_numbers_untouched():
         agent = _build(cls, config, files, wrapped, actions, settings, device)
+        agent._seeded_random = None if agent.seed is None else get_random_state()
     with encoding.readable(NETWORKS):
         agent.policy.load_state_dict(safetensors.torch.load(files[NETWORKS]))
     with encoding.readable(OPTIMIZERS):

@@ -104,9 +104,7 @@ def fill_the_disk(tries: int, seed: int = 0) -> dict[str, Any]:
                     checkpoints.save(agent)
                     found["saved"] += 1
                 except SaveError as error:
-                    assert error.path.parent == folder
-                    assert error.needed > 0
-                    found["refused"] += 1
+                    found["refused"] += error.path.parent == folder and error.needed > 0
                     found["intact"] += all(path.read_bytes() == data for path, data in before)
             found["litter"] += len(list(folder.glob(".*")))
             found["went_on"] += np.isfinite(load(folder).num_timesteps)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import safetensors.numpy
 import torch
 
 from wolpertinger import Wolpertinger, archive
@@ -22,13 +23,14 @@ from wolpertinger.runs.config import read_config
 from wolpertinger.runs.run_folder import STATE
 
 SMALL = ["--set", "batch_size=16", "--set", "policy_kwargs.net_arch=[16,16]", "--set", "learning_starts=64"]
+NEAREST = ["--preset", "nearest"]
 TASKS = {
     "recommender, two towers": ["recommender", "--items", "49", "--dim", "4", "--envs", "8", "--steps", "2400"],
-    "recommender, nearest": ["recommender", "--items", "49", "--dim", "4", "--envs", "8", "--steps", "2400"]
-    + ["--preset", "nearest"],
+    "recommender, nearest": ["recommender", "--items", "49", "--dim", "4", "--envs", "8", "--steps", "2400", *NEAREST],
     "cart-pole, nearest": ["cart-pole", "--envs", "4", "--steps", "1600", "--set", "buffer_size=800"],
     "puddle-world, nearest": ["puddle-world", "--plan", "4", "--size", "6", "--envs", "4", "--steps", "1200"],
 }
+RANDOM = ("random", "explorer", "learner", "env")  # parts of a training state
 EVERY = "0.2"  # seconds from one checkpoint to the next
 
 
@@ -94,7 +96,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
         "weights": digest(*(part for name, tensor in networks for part in (name, _bytes(tensor)))),
         "moments": digest(*(part for *name, tensor in moments for part in (name, _bytes(tensor)))),
         "buffer": digest(agent.replay_buffer.pos, *(part for name, array in buffer for part in (name, _bytes(array)))),
-        "random": digest({name: state[name] for name in ("random", "explorer", "learner", "env")}, _arrays(files)),
+        "random": digest({name: state[name] for name in RANDOM}, _arrays(files)),
         "curve": digest(rows_of(folder / "curve.csv", ("seconds",))),
         "log": digest(log_steps(folder)),
     }
@@ -106,10 +108,10 @@ def _bytes(numbers: object) -> bytes:
 
 def _arrays(files: dict[str, bytes]) -> bytes:
     """The arrays of random numbers and environments, beside numbers that only the log shows."""
-    import safetensors.numpy
-
     found = safetensors.numpy.load(files[TRAINING_ARRAYS])
-    kept = [name for name in sorted(found) if name.split(".")[1] in ("random", "explorer", "learner", "env", "last_obs")]
+    kept = [
+        name for name in sorted(found) if name.split(".")[1] in ("random", "explorer", "learner", "env", "last_obs")
+    ]
     return b"".join(name.encode() + found[name].tobytes() for name in kept)
 
 

@@ -26,7 +26,7 @@ from wolpertinger.agent.validation import (
     require_guidance,
     require_skippable,
 )
-from wolpertinger.learners import Learner, LearnerFactory, Transitions, make_learner_settings
+from wolpertinger.learners import LearnerFactory, Transitions, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
@@ -73,7 +73,6 @@ class Wolpertinger(ActionSetAlgorithm):
     }
     actor: Actor
     critic: Critic
-    learner: Learner
 
     # fmt: off
     def __init__(

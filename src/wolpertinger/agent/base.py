@@ -23,6 +23,7 @@ from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_star
 from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.agent.training_state import set_random_state, set_training_state
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
+from wolpertinger.learners import Learner
 
 
 class ActionSetAlgorithm(OffPolicyAlgorithm):
@@ -37,6 +38,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     """The constructor's, by name, as they were given."""
     _actions_from_env: bool
     k: int
+    learner: Learner
     explorer: Explorer
     diagnostics: Diagnostics
     faults: Faults

@@ -153,7 +153,7 @@ def _all_finite(values: Any) -> bool:
 def _finite_rows(values: Any) -> Mask:
     if isinstance(values, dict):
         return np.logical_and.reduce([_finite_rows(part) for part in values.values()])
-    return _finite(values).reshape(len(values), -1).all(axis=1)
+    return np.all(_finite(values).reshape(len(values), -1), axis=1)
 
 
 def _describe(field: str, step: int, values: Any) -> str:

@@ -13,18 +13,18 @@ import torch
 from wolpertinger.agent import env_state
 
 if TYPE_CHECKING:
-    from wolpertinger.agent.algorithm import Wolpertinger
+    from wolpertinger.agent.base import ActionSetAlgorithm
 
 
 def get_random_state() -> dict[str, Any]:
     """Python's, numpy's and torch's global random numbers."""
     kind, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002 - Stable-Baselines3 draws from it
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    in_use = torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return {
         "python": random.getstate(),
         "numpy": [kind, keys, *rest],
         "torch": torch.get_rng_state(),
-        "cuda": cuda,
+        "cuda": torch.cuda.get_rng_state_all() if in_use else [],
     }
 
 
@@ -48,7 +48,7 @@ def random_numbers_untouched() -> Iterator[None]:
         set_random_state(state)
 
 
-def get_training_state(agent: "Wolpertinger", *, with_env: bool = True) -> dict[str, Any]:
+def get_training_state(agent: "ActionSetAlgorithm", *, with_env: bool = True) -> dict[str, Any]:
     """A tree of numbers, text and arrays; without the environments, which may be amid a step, they begin anew."""
     assert agent.env is not None
     env = env_state.get_state(agent.env)
@@ -73,7 +73,7 @@ def get_training_state(agent: "Wolpertinger", *, with_env: bool = True) -> dict[
     }
 
 
-def set_training_state(agent: "Wolpertinger", state: dict[str, Any]) -> None:
+def set_training_state(agent: "ActionSetAlgorithm", state: dict[str, Any]) -> None:
     """Go on from what `get_training_state` gave; where an environment cannot, say so and begin new episodes."""
     assert agent.env is not None
     agent.explorer.load_state_dict(state["explorer"])

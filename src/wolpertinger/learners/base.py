@@ -55,10 +55,12 @@ LearnerFactory = Callable[[Networks, Policy, float], Learner]
 REJECTED = "rejected_updates"
 
 
-def minimise(name: str, loss: Tensor, network: Actor | Critic, max_grad_norm: float | None = None) -> dict[str, Tensor]:
+def minimise(
+    loss: Tensor, network: Actor | Critic, max_grad_norm: float | None = None, *, name: str = "loss"
+) -> dict[str, Tensor]:
     """One step of the network's own optimiser; returns the loss by its name, or `REJECTED` where nothing was done.
 
-    A gradient whose square is no finite number would leave its mark on the weights or on Adam's moments for good.
+    A loss, or a gradient's square, that is not finite would leave its mark on weights and Adam's moments for good.
     """
     parameters = [parameter for group in network.optimizer.param_groups for parameter in group["params"]]
     for parameter in parameters:  # as `zero_grad` does, in a fraction of its time
@@ -67,7 +69,7 @@ def minimise(name: str, loss: Tensor, network: Actor | Critic, max_grad_norm: fl
     loss.backward(inputs=parameters)  # type: ignore[no-untyped-call]
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    if not math.isfinite((norm * norm).item()):
+    if not math.isfinite((loss + norm * norm).item()):
         return {REJECTED: torch.ones(())}
     if max_grad_norm is not None:
         torch.nn.utils.clip_grads_with_norm_(parameters, max_grad_norm, norm)

@@ -85,7 +85,7 @@ class DDPGLearner:
         # Line 14: the critic learns the value of the action that was executed.
         q = networks.critic(batch.obs, policy.embed(batch.actions))  # (critics, batch)
         loss = len(q) * LOSSES[self.settings.critic_loss](q, target.expand_as(q))
-        losses = minimise("critic_loss", loss, networks.critic, self.settings.max_grad_norm)
+        losses = minimise(loss, networks.critic, self.settings.max_grad_norm, name="critic_loss")
         policy.source.critic_updated()
         return best, losses
 
@@ -93,7 +93,8 @@ class DDPGLearner:
         # Line 15: the actor climbs the critic, where candidates depend on it.
         if not self.policy.source.needs_actor:
             return {}
-        return minimise("actor_loss", self._actor_loss(batch, best), self.networks.actor, self.settings.max_grad_norm)
+        loss = self._actor_loss(batch, best)
+        return minimise(loss, self.networks.actor, self.settings.max_grad_norm, name="actor_loss")
 
     def _rank_next(self, batch: Transitions) -> Ranking:
         if not self.settings.target_samples:

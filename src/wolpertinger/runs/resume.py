@@ -34,14 +34,16 @@ def resume(folder: Path, *, quiet: bool = False, stop: Stop | None = None) -> Pa
         scorer = make_scorer(config, training.SELECTION_EPISODES, training.SELECTION_SEED)
         task = presets.TASKS[config.task]
         curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)
-        if not checkpoints_in(folder / STATE):
-            _begin_anew(folder)
-            agent, run, path = make_agent(config, make_env(config)), {"every": EVERY_SECONDS}, None
-        else:
+        every, path = EVERY_SECONDS, None
+        if checkpoints_in(folder / STATE):
             agent, run, path = newest_of(folder / STATE, lambda found: _load(config, folder, found))
             with readable(RUN):
                 curve.load_state_dict(run["curve"])
-        saving = Checkpointing(folder, curve, every=run["every"], stop=stop or Stop(), resumed=path)
+                every = float(run["every"])
+        else:
+            _begin_anew(folder)
+            agent = make_agent(config, make_env(config))
+        saving = Checkpointing(folder, curve, every=every, stop=stop or Stop(), resumed=path)
         return training.carry_out(config, agent, curve, saving)
 
 

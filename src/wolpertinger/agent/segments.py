@@ -42,6 +42,10 @@ class Segment:
     bytes: int
     sha256: str
 
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
+
     def __post_init__(self) -> None:
         numbers = (self.start, self.stop, self.bytes)
         right = all(type(number) is int for number in numbers) and 0 <= self.start < self.stop and self.bytes > 0
@@ -60,7 +64,7 @@ def write_new(folder: Path, buffer: ReplayBuffer, stored: int, before: Iterable[
     kept = [segment for segment in before if segment.stop > oldest]
     # The last row once more: that an episode was cut after it may have been noted since.
     start = max(oldest, kept[-1].stop - 1) if kept else oldest
-    while kept and kept[-1].bytes <= (end - start) * row_bytes <= SEGMENT_BYTES - kept[-1].bytes:
+    while kept and kept[-1].rows <= end - start <= SEGMENT_BYTES // row_bytes - kept[-1].rows:
         start = max(oldest, kept.pop().start)
     rows = max(1, SEGMENT_BYTES // row_bytes)
     for first in range(start, end, rows):
@@ -89,7 +93,7 @@ def read_segments(folder: Path, buffer: ReplayBuffer, stored: int, segments: lis
         if segment.start > reached or segment.stop > end:
             raise CheckpointError(f"{segment.name} holds rows {segment.start} to {segment.stop}, {reached} is next")
         rows = _read(folder / segment.name, segment, arrays)
-        keep = slice(max(0, segment.stop - segment.start - size), None)  # a ring's worth at most
+        keep = slice(max(0, segment.rows - size), None)  # a ring's worth at most
         places = np.arange(segment.start, segment.stop)[keep] % size
         for name, array in arrays.items():
             array[places] = rows[name][keep]
@@ -109,8 +113,7 @@ def _read(path: Path, segment: Segment, arrays: dict[str, np.ndarray]) -> dict[s
         raise CheckpointError(f"{path} is damaged: {found} bytes, {segment.bytes} were saved, or another SHA-256")
     with readable(str(path)):
         rows = safetensors.numpy.load(data)
-    count = segment.stop - segment.start
-    expected = {name: (array.dtype, (count, *array.shape[1:])) for name, array in arrays.items()}
+    expected = {name: (array.dtype, (segment.rows, *array.shape[1:])) for name, array in arrays.items()}
     if (forms := {name: (array.dtype, array.shape) for name, array in rows.items()}) != expected:
         raise CheckpointError(f"{path} holds {forms}, this agent's replay buffer {expected}")
     return rows

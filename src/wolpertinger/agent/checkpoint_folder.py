@@ -8,7 +8,7 @@ from wolpertinger import archive
 from wolpertinger.agent.checkpoint import KIND, SEGMENTS, agent_files, training_files
 from wolpertinger.agent.segments import PATTERN, Segment, checkpoints_in, read_list, write_list, write_new
 from wolpertinger.archive import Buffer, CheckpointError
-from wolpertinger.atomic import remove_litter
+from wolpertinger.atomic import SaveError, remove_litter
 
 KEPT = 3
 
@@ -26,18 +26,25 @@ class CheckpointFolder:
         self.path = path
         present = checkpoints_in(path)
         self._number = int(present[0].stem) + 1 if present else 0
-        self._segments: list[Segment] = [] if resumed is None else _listed(resumed)
+        self._listed = {found: _read_listed(found) for found in present}
+        self._segments: list[Segment] = [] if resumed is None else self._listed[resumed]
 
     def save(self, agent: Any, extra: Mapping[str, Buffer] | None = None, *, with_env: bool = True) -> Path:
         """Write a checkpoint, with `extra` files of the caller's own; then remove the oldest."""
-        stored = self._count_rows(agent)
-        segments = write_new(self.path, agent.replay_buffer, stored, self._segments)
-        files = agent_files(agent, with_actions=False) | training_files(agent, with_env=with_env)
-        files |= {SEGMENTS: write_list(stored, segments), **(extra or {})}
-        path = self.path / f"{self._number:06d}.zip"
-        archive.write(path, KIND, files)
-        self._number, self._segments = self._number + 1, segments
-        self._remove_old()
+        stored, path = self._count_rows(agent), self.path / f"{self._number:06d}.zip"
+        try:
+            segments = write_new(self.path, agent.replay_buffer, stored, self._segments)
+            files = agent_files(agent, with_actions=False) | training_files(agent, with_env=with_env)
+            files |= {SEGMENTS: write_list(stored, segments), **(extra or {})}
+            archive.write(path, KIND, files)
+        except SaveError:
+            self._remove_unused()  # rows of a checkpoint that never came to be: they would fill a full disk for good
+            raise
+        self._number, self._segments, self._listed[path] = self._number + 1, segments, segments
+        for old in checkpoints_in(self.path)[KEPT:]:
+            old.unlink()
+            self._listed.pop(old, None)
+        self._remove_unused()
         return path
 
     def _count_rows(self, agent: Any) -> int:
@@ -49,18 +56,14 @@ class CheckpointFolder:
             self._segments = []
         return stored
 
-    def _remove_old(self) -> None:
-        present = checkpoints_in(self.path)
-        for path in present[KEPT:]:
-            path.unlink()
-        used = {segment.name for path in present[1:KEPT] for segment in _listed(path)}
-        used |= {segment.name for segment in self._segments}
+    def _remove_unused(self) -> None:
+        used = {segment.name for segments in self._listed.values() for segment in segments}
         for path in self.path.glob(PATTERN):
             if path.name not in used:
                 path.unlink()
 
 
-def _listed(path: Path) -> list[Segment]:
+def _read_listed(path: Path) -> list[Segment]:
     """The segments of a checkpoint; none of one that is damaged."""
     try:
         return read_list(archive.read(path, KIND)[SEGMENTS])[1]

@@ -47,7 +47,7 @@ def made() -> dict[str, Any]:
 
 def _learn(run: Run, folder: Path) -> dict[str, Any]:
     config = run.config()
-    train(config, folder, quiet=True)
+    train(config, folder, quiet=True, checkpoint_seconds=None)
     result = json.loads((folder / "result.json").read_text())
     curve = read_curve(folder)
     return {

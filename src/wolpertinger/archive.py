@@ -3,13 +3,13 @@
 import hashlib
 import io
 import json
-import os
 import pathlib
-import secrets
 import struct
 import zipfile
 from collections.abc import Mapping
 from typing import Any, BinaryIO, cast
+
+from wolpertinger.atomic import replacing
 
 MANIFEST = "manifest.json"
 VERSION = 4
@@ -31,22 +31,8 @@ def write(target: Target, kind: str, files: Mapping[str, Buffer]) -> None:
     if not isinstance(target, str | pathlib.Path):
         _write_zip(cast(BinaryIO, target), kind, files)
         return
-    path = pathlib.Path(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as file:  # not mkstemp, whose files only their owner can read
-            _write_zip(file, kind, files)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise OSError(
-            error.errno, f"could not save to {path}, what was there is untouched: {error.strerror}"
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    with replacing(pathlib.Path(target), sum(map(len, files.values()))) as file:
+        _write_zip(file, kind, files)
 
 
 def _write_zip(file: BinaryIO, kind: str, files: Mapping[str, Buffer]) -> None:
@@ -56,15 +42,6 @@ def _write_zip(file: BinaryIO, kind: str, files: Mapping[str, Buffer]) -> None:
         archive.writestr(MANIFEST, manifest)
         for name, data in files.items():
             archive.writestr(name, data)
-
-
-def _sync_folder(folder: pathlib.Path) -> None:
-    """Make the rename durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read(source: Target, kind: str) -> dict[str, bytes]:

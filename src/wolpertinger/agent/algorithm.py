@@ -19,9 +19,10 @@ from wolpertinger.agent.defaults import choose_defaults, update_ratio
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.explanation import Explanation, explain
 from wolpertinger.agent.exploration import Exploration
+from wolpertinger.agent.faults import Faults
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.standardization import is_standardized, standardize
-from wolpertinger.learners import Learner, LearnerFactory, Transitions, make_learner_settings
+from wolpertinger.learners import LearnerFactory, Transitions, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
@@ -58,6 +59,9 @@ class Wolpertinger(ActionSetAlgorithm):
         predict_by ("critic", or "target": `predict` and `explain` go by the target critic), features_extractor_class
         and the other arguments of `WolpertingerPolicy`.
 
+    :param on_bad_transition: what to do with rewards and observations that are not finite: "raise" an error that names
+        environment, step and field before anything of that step is stored, or "skip" and count them in the log.
+
     The remaining parameters are those of every off-policy algorithm of Stable-Baselines3.
     """
 
@@ -68,7 +72,6 @@ class Wolpertinger(ActionSetAlgorithm):
     }
     actor: Actor
     critic: Critic
-    learner: Learner
 
     # fmt: off
     def __init__(
@@ -88,7 +91,8 @@ class Wolpertinger(ActionSetAlgorithm):
         buffer_size: int = 1_000_000, replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None, optimize_memory_usage: bool = False,
         policy_kwargs: dict[str, Any] | None = None, stats_window_size: int = 100, tensorboard_log: str | None = None,
-        verbose: int = 0, seed: int | None = None, device: torch.device | str = "auto", _init_setup_model: bool = True,
+        verbose: int = 0, seed: int | None = None, device: torch.device | str = "auto",
+        on_bad_transition: str = "raise", _init_setup_model: bool = True,
     ) -> None:
         # fmt: on
         self._arguments = {name: value for name, value in locals().items() if name not in NOT_SETTINGS}
@@ -97,7 +101,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self._init_off_policy(policy, env, device)
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
-        self.rerank, self.standardize = rerank, standardize
+        self.rerank, self.standardize, self.on_bad_transition = rerank, standardize, on_bad_transition
         self.actions: ActionSet = actions  # type: ignore[assignment]  # `_setup_model` fills in None
         self._actions_from_env = actions is None
         if _init_setup_model:
@@ -123,8 +127,8 @@ class Wolpertinger(ActionSetAlgorithm):
         self.final_learning_rate, self.actor_learning_rate = final, of_actor
 
     def _init_off_policy(self, policy: Any, env: Any, device: torch.device | str) -> None:
-        ours = {"k", "critic", "candidates", "rerank", "exploration", "learner", "standardize", "preset"}
-        ours.update(OWN_LEARNING_RATES)
+        ours = {"k", "critic", "candidates", "rerank", "exploration", "learner", "preset"}
+        ours |= {"standardize", "on_bad_transition", *OWN_LEARNING_RATES}
         theirs = {name: value for name, value in self._arguments.items() if name not in ours}
         super().__init__(policy, env, **theirs, device=device, support_multi_env=True, sde_support=False)
 
@@ -162,6 +166,7 @@ class Wolpertinger(ActionSetAlgorithm):
         validation.require_guidance(self.exploration, self.env)
         validation.require_fixed_observations(given["critic"], self.env)
         validation.require_actor_gradient(given["critic"], given["candidates"], self.actions)
+        validation.require_skippable(self.on_bad_transition, self.env, self.optimize_memory_usage)
         ours = {name: given[name] for name in ("rerank", "critic", "candidates")}
         k = resolve_k(given["k"], self.actions.n)
         self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, **ours}
@@ -169,7 +174,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
         self.learner = given["learner"](self.policy.networks, self.policy.behaviour, self.tau)
-        self.diagnostics = Diagnostics()
+        self.diagnostics, self.faults = Diagnostics(), Faults()
         is_moved_by_noise = self.policy.behaviour.source.needs_actor and self.k < self.actions.n
         if not (is_moved_by_noise or self.exploration.epsilon or self.exploration.final_epsilon):
             warnings.warn(
@@ -200,7 +205,9 @@ class Wolpertinger(ActionSetAlgorithm):
         self.learner.tau = self.tau  # it may have been set since
         with self.policy.timer("update"), self.policy.threads_for(batch_size):
             for _ in range(gradient_steps):
-                self.diagnostics.add(self.learner.update(self._sample(batch_size)))
+                losses = self.learner.update(self._sample(batch_size))
+                self.faults.count_update(losses)
+                self.diagnostics.add(losses)
                 self.policy.predictor.source.critic_updated()
                 self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
@@ -262,15 +269,6 @@ class Wolpertinger(ActionSetAlgorithm):
         assert self.env is not None
         return self.env.env_method("guided_actions", indices=places.tolist())
 
-    def _store_transition(self, replay_buffer: ReplayBuffer, *args: Any, **kwargs: Any) -> None:
-        super()._store_transition(replay_buffer, *args, **kwargs)
-        dones = kwargs["dones"] if "dones" in kwargs else args[3]
-        self.explorer.reset(dones)
-
-    def dump_logs(self) -> None:
-        self.diagnostics.record(self.logger, self.policy.behaviour, self.actions)
-        super().dump_logs()
-
     def learn(
         self,
         total_timesteps: int,
@@ -283,6 +281,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self._settle_update_ratio(total_timesteps + (0 if reset_num_timesteps else self.num_timesteps))
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))
+        self._go_on(reset_num_timesteps)
         return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
 
     def explain(self, observation: npt.NDArray | dict[str, npt.NDArray]) -> Explanation:

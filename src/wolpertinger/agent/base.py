@@ -9,16 +9,21 @@ import gymnasium as gym
 import torch
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.utils import LinearSchedule, get_system_info
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.agent import buffer_files, checkpoint, validation
-from wolpertinger.agent.exploration import Exploration
+from wolpertinger.agent import buffer_files, checkpoint, encoding, validation
+from wolpertinger.agent.diagnostics import Diagnostics
+from wolpertinger.agent.exploration import Exploration, Explorer
+from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_start
 from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.agent.training_state import set_random_state, set_training_state
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
+from wolpertinger.learners import Learner
 
 
 class ActionSetAlgorithm(OffPolicyAlgorithm):
@@ -33,6 +38,17 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     """The constructor's, by name, as they were given."""
     _actions_from_env: bool
     k: int
+    learner: Learner
+    explorer: Explorer
+    diagnostics: Diagnostics
+    faults: Faults
+    on_bad_transition: str
+    _rows_stored = 0
+    """In the replay buffer, ever; what is beyond its size is overwritten. -1: unknown."""
+    _resume_from: dict[str, Any] | None = None
+    """The state of a training that was loaded and that the next `learn` goes on from."""
+    _seeded_random: dict[str, Any] | None = None
+    """The global random numbers by the seed of a loaded agent, which are the host's until `learn`."""
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
@@ -50,6 +66,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         if self._actions_from_env:
             validation.require_same_actions(self.actions, wrapped)
         validation.require_fixed_observations(self._arguments["critic"], wrapped)
+        validation.require_skippable(self.on_bad_transition, wrapped, self.optimize_memory_usage)
         super().set_env(wrapped, force_reset)
 
     def _setup_lr_schedule(self) -> None:
@@ -57,13 +74,45 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         if self.final_learning_rate is not None:
             self.lr_schedule = LinearSchedule(self.lr_schedule(1), self.final_learning_rate, end_fraction=1.0)
 
+    def _setup_learn(self, *args: Any, **kwargs: Any) -> tuple[int, BaseCallback]:
+        found = super()._setup_learn(*args, **kwargs)
+        require_finite_start(self._last_obs)
+        return found
+
+    def _go_on(self, reset_num_timesteps: bool) -> None:
+        """Put a loaded training state in place, environments and global random numbers included."""
+        seeded, self._seeded_random = self._seeded_random, None
+        if seeded is not None:
+            set_random_state(seeded)
+        state, self._resume_from = self._resume_from, None
+        if state is not None and not reset_num_timesteps:
+            with encoding.readable(checkpoint.TRAINING):
+                set_training_state(self, state)
+
+    def _store_transition(
+        self, replay_buffer: ReplayBuffer, buffer_action: Any, new_obs: Any, reward: Any, dones: Any, infos: Any
+    ) -> None:
+        guarded, last = GuardedBuffer(self, replay_buffer, new_obs), self._last_obs
+        super()._store_transition(guarded, buffer_action, new_obs, reward, dones, infos)  # type: ignore[arg-type]
+        self._last_obs = guarded.observed(last)
+        self.explorer.reset(dones)
+
+    def dump_logs(self) -> None:
+        self.diagnostics.record(self.logger, self.policy.behaviour, self.actions)
+        self.faults.record(self.logger)
+        super().dump_logs()
+
     def save(
         self,
         path: str | pathlib.Path | io.BufferedIOBase,
         exclude: Iterable[str] | None = None,
         include: Iterable[str] | None = None,
     ) -> None:
-        """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash."""
+        """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash.
+
+        `include=["replay_buffer"]` adds the buffer; `include=["training"]` also all else that training goes on from: a
+        loaded agent's `learn(..., reset_num_timesteps=False)` is then the same, to the bit, as if it had never stopped.
+        """
         checkpoint.save(self, path, exclude=exclude, include=include)
 
     def set_parameters(
@@ -81,6 +130,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
         buffer_files.load_buffer(self.replay_buffer, path)
+        self._rows_stored = -1
 
     @classmethod
     def load(
@@ -95,13 +145,14 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         actions: ActionSet | None = None,
         **settings: Any,
     ) -> Self:
-        """An agent from a file that `save` wrote; it runs nothing of it.
+        """An agent from a file that `save` wrote, or the newest of a folder of checkpoints; it runs nothing of it.
 
-        `custom_objects` and `settings` replace what the agent was saved with. Files hold no environment's state, so
-        the next `learn` always begins with a reset.
+        `custom_objects` and `settings` replace what the agent was saved with. The next `learn` begins with a reset,
+        but for a file with the state of training (`include=["training"]`, or a run's) and reset_num_timesteps=False.
+        The host's global random numbers stay as they are until then.
         """
         if not force_reset:
-            raise ValueError("force_reset=False: a file holds no environment's state to go on from; leave it out")
+            raise ValueError("force_reset=False: learn(..., reset_num_timesteps=False) goes on from a saved state")
         if print_system_info:
             get_system_info()
         settings = {**(custom_objects or {}), **settings}

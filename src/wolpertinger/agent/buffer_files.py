@@ -28,7 +28,7 @@ def buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
     """The filled part of a replay buffer, and one row more: there may be the last step's next observation."""
     filled = buffer.buffer_size if buffer.full else buffer.pos + 1
     facts = {"pos": buffer.pos, "full": buffer.full, "buffer_size": buffer.buffer_size, "n_envs": buffer.n_envs}
-    arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in _buffer_arrays(buffer).items()}
+    arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in buffer_arrays(buffer).items()}
     return {
         "replay_buffer.json": json.dumps(facts).encode(),
         "replay_buffer.safetensors": safetensors.numpy.save(arrays),
@@ -45,7 +45,7 @@ def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:
             f"the replay buffer was saved with {facts['buffer_size']} steps of {facts['n_envs']} environments, "
             f"this agent's has {buffer.buffer_size} of {buffer.n_envs}"
         )
-    own = _buffer_arrays(buffer)
+    own = buffer_arrays(buffer)
     filled = buffer.buffer_size if full else position + 1
     expected = {name: (array.dtype, (filled, *array.shape[1:])) for name, array in own.items()}
     found = {name: (array.dtype, array.shape) for name, array in saved.items()}
@@ -56,7 +56,7 @@ def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:
     buffer.pos, buffer.full = position, full
 
 
-def _buffer_arrays(buffer: ReplayBuffer) -> dict[str, np.ndarray]:
+def buffer_arrays(buffer: ReplayBuffer) -> dict[str, np.ndarray]:
     """The buffer's own arrays by name; those of Dict observations one by one."""
     arrays: dict[str, np.ndarray] = {}
     for name in ARRAYS:

@@ -1,11 +1,14 @@
 """An agent as files, and back: safetensors for numbers, JSON for the rest, nothing pickled and nothing run."""
 
 import json
+import pathlib
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import safetensors.numpy
 import safetensors.torch
 import torch
 from gymnasium import spaces
@@ -15,6 +18,9 @@ from wolpertinger import archive
 from wolpertinger.actions import STORED, ActionSet
 from wolpertinger.agent import encoding
 from wolpertinger.agent.buffer_files import buffer_files, restore_buffer
+from wolpertinger.agent.segments import checkpoints_in, newest_of, read_list, read_segments
+from wolpertinger.agent.training_state import get_random_state, get_training_state, random_numbers_untouched
+from wolpertinger.agent.trees import pack, unpack
 from wolpertinger.agent.validation import offered_actions, require_same_actions
 from wolpertinger.archive import CheckpointError
 
@@ -25,7 +31,9 @@ KIND = "wolpertinger agent"
 ACTIONS = "actions/"  # folder of the action set's files
 CONFIG, NETWORKS, OPTIMIZERS = "config.json", "networks.safetensors", "optimizers.safetensors"
 CANDIDATES = "candidates.safetensors"
-OPTIONAL = ("actions", "replay_buffer")  # what `exclude` and `include` may name
+TRAINING, TRAINING_ARRAYS = "training.json", "training.safetensors"
+SEGMENTS = "segments.json"  # of the replay buffer, in files beside the archive
+OPTIONAL = ("actions", "replay_buffer", "training")  # what `exclude` and `include` may name
 COUNTERS = ("num_timesteps", "_total_timesteps", "_episode_num", "_n_updates", "_current_progress_remaining")
 
 
@@ -36,7 +44,17 @@ def save(
     excluded, included = set(exclude or ()), set(include or ())
     if unknown := (excluded | included) - set(OPTIONAL):
         raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude and include take {', '.join(OPTIONAL)}")
-    stored: Mapping[str, archive.Buffer] = {} if "actions" in excluded else agent.actions.to_files()
+    files = agent_files(agent, with_actions="actions" not in excluded)
+    if included:
+        files |= buffer_files(agent.replay_buffer)
+    if "training" in included:
+        files |= training_files(agent)
+    archive.write(encoding.with_suffix(target), KIND, files)
+
+
+def agent_files(agent: "ActionSetAlgorithm", *, with_actions: bool) -> dict[str, archive.Buffer]:
+    """Networks, optimisers, candidate source and settings."""
+    stored: Mapping[str, archive.Buffer] = agent.actions.to_files() if with_actions else {}
     groups, moments = _optimizers(agent)
     config = {
         **_describe(agent),
@@ -53,10 +71,13 @@ def save(
         OPTIMIZERS: safetensors.torch.save(moments),
         CANDIDATES: safetensors.torch.save(_contiguous(agent.policy.behaviour.source.state_dict())),
     }
-    files |= {ACTIONS + name: data for name, data in stored.items()}
-    if "replay_buffer" in included:
-        files |= buffer_files(agent.replay_buffer)
-    archive.write(encoding.with_suffix(target), KIND, files)
+    return files | {ACTIONS + name: data for name, data in stored.items()}
+
+
+def training_files(agent: Any, *, with_env: bool = True) -> dict[str, archive.Buffer]:
+    """What else a training goes on from, but for the replay buffer."""
+    tree, arrays = pack(get_training_state(agent, with_env=with_env))
+    return {TRAINING: json.dumps(tree).encode(), TRAINING_ARRAYS: safetensors.numpy.save(arrays)}
 
 
 def _describe(agent: "ActionSetAlgorithm") -> dict[str, Any]:
@@ -70,8 +91,13 @@ def _describe(agent: "ActionSetAlgorithm") -> dict[str, Any]:
         "action_space": encoding.encode_space(action_space),
         "n_envs": agent.n_envs,
         "counters": {name: getattr(agent, name) for name in COUNTERS},
-        "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")},
+        "versions": _versions(),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")}
 
 
 def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
@@ -88,7 +114,7 @@ def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
         warnings.warn(
             "the learning rate's schedule is a function and cannot be saved: "
             f"its value now, {values['learning_rate']}, is; give learning_rate= to load",
-            stacklevel=5,
+            stacklevel=6,
         )
     unsaved = [name for name, value in values.items() if not _can_save(value)]
     encoded = {name: encoding.encode_value(value) for name, value in values.items() if name not in unsaved}
@@ -113,11 +139,17 @@ def load(
     settings: dict[str, Any],
 ) -> Any:
     """Build the agent anew from its settings and put the saved numbers in place."""
-    files = archive.read(encoding.existing_path(source), KIND)
+    if isinstance(source, str | pathlib.Path) and checkpoints_in(pathlib.Path(source)):
+        given = {"env": env, "device": device, "actions": actions}
+        return newest_of(pathlib.Path(source), lambda path: load(cls, path, **given, settings=dict(settings)))
+    source = encoding.existing_path(source)
+    files = archive.read(source, KIND)
     with encoding.readable(CONFIG):
         config = json.loads(files[CONFIG])
     wrapped = None if env is None else cls._wrap_env(env)
-    agent = _build(cls, config, files, wrapped, actions, settings, device)
+    with random_numbers_untouched():
+        agent = _build(cls, config, files, wrapped, actions, settings, device)
+        agent._seeded_random = None if agent.seed is None else get_random_state()
     with encoding.readable(NETWORKS):
         agent.policy.load_state_dict(safetensors.torch.load(files[NETWORKS]))
     with encoding.readable(OPTIMIZERS):
@@ -127,7 +159,22 @@ def load(
             agent.policy.behaviour.source.load_state_dict(safetensors.torch.load(files[CANDIDATES]))
     if "replay_buffer.json" in files:
         restore_buffer(agent.replay_buffer, files)
+        agent._rows_stored = -1
+    if SEGMENTS in files:
+        _restore_segments(agent, files[SEGMENTS], source)
+    if TRAINING in files:
+        with encoding.readable(TRAINING):
+            agent._resume_from = unpack(json.loads(files[TRAINING]), safetensors.numpy.load(files[TRAINING_ARRAYS]))
     return agent
+
+
+def _restore_segments(agent: Any, listed: bytes, source: archive.Target) -> None:
+    if not isinstance(source, str | pathlib.Path):
+        raise CheckpointError("the replay buffer is in files beside the checkpoint: give its path, not an open file")
+    with encoding.readable(SEGMENTS):
+        stored, found = read_list(listed)
+    read_segments(pathlib.Path(source).parent, agent.replay_buffer, stored, found)
+    agent._rows_stored = stored
 
 
 def _finds_otherwise(config: dict[str, Any], given: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from stable_baselines3.common.logger import Logger
@@ -70,6 +71,17 @@ class Diagnostics:
                 steps = len(self._acting[source])
                 self._add(steps, {name: steps * value(seen).mean()})
         self._begin()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Sums and counts since the log was last written."""
+        self._add_acting()
+        return {"sums": self._sums, "counts": dict(self._counts), "unvalued": self._unvalued}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self._sums = {name: torch.as_tensor(total) for name, total in state["sums"].items()}
+        self._counts = defaultdict(int, state["counts"])
+        self._unvalued = state["unvalued"]
 
     def record(self, logger: Logger, policy: Policy, actions: ActionSet) -> None:
         """Write the means since the last call, the seconds of each section, and what the lookup says of itself."""

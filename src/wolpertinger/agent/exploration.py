@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,15 @@ class Explorer:
         self.actions = actions
         self.rng = np.random.default_rng(seed)
         self._drift = np.zeros((0, 0))  # Ornstein-Uhlenbeck noise, one row per environment
+
+    def state_dict(self) -> dict[str, Any]:
+        """The generator and the noise, for a run to go on from."""
+        return {"random": self.rng.bit_generator.state, "drift": self._drift}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.rng.bit_generator.state = state["random"]
+        self._drift = np.array(state["drift"])
 
     def _now(self, first: float, final: float | None, progress: float) -> float:
         return first if final is None else first + (final - first) * min(1.0, progress / self.spec.decay)

@@ -8,6 +8,8 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, count_actions, same_actions
 from wolpertinger.agent.exploration import Exploration
+from wolpertinger.agent.faults import ON_BAD_TRANSITION
+from wolpertinger.settings import check_choice
 
 
 def require_discrete(space: spaces.Space) -> None:
@@ -92,6 +94,15 @@ def require_same_actions(actions: ActionSet, env: VecEnv) -> None:
             f"the environment offers an action set with SHA-256 {offered.sha256}, the agent learned with "
             f"{actions.sha256}: their actions are not the same"
         )
+
+
+def require_skippable(on_bad_transition: str, env: VecEnv | None, shares_observations: bool) -> None:
+    """Refuse to skip bad transitions where they leave traces: in running means, or in observations that are shared."""
+    check_choice("on_bad_transition", on_bad_transition, ON_BAD_TRANSITION)
+    normalised = env is not None and unwrap_vec_normalize(env) is not None
+    if on_bad_transition == "skip" and (normalised or shares_observations):
+        what = "VecNormalize, whose running means a bad number spoils" if normalised else "optimize_memory_usage=True"
+        raise ValueError(f'on_bad_transition="skip" does not go with {what}: leave out one of them')
 
 
 def require_fixed_observations(critic: Any, env: VecEnv | None) -> None:

@@ -6,14 +6,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from wolpertinger.agent.faults import BadTransitionError
+from wolpertinger.runs.signals import Interrupted
+
 
 def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception]) -> int:
-    """Run a command; bad input, and these errors, end in one line on standard error and exit code 2."""
+    """Run a command; bad input, and these errors, end in one line on standard error and exit code 2.
+
+    An error amid a run, which has saved itself and noted so, may be of the user's own environment: it keeps its
+    traceback.
+    """
     expected: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError, *errors)
     try:
         run()
-    except expected as error:
+    except Interrupted as error:
         print(f"{prog}: {error}", file=sys.stderr)
+        return error.code
+    except expected as error:
+        notes = getattr(error, "__notes__", [])
+        if notes and not isinstance(error, BadTransitionError):
+            raise
+        print("\n".join([f"{prog}: {error}", *notes]), file=sys.stderr)
         return 2
     return 0
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -9,9 +10,11 @@ from typing import Any, get_type_hints
 from stable_baselines3.common.utils import get_device
 
 from wolpertinger.cli.options import at_least, number, number_or_name, with_example
-from wolpertinger.runs import make_config, train
+from wolpertinger.runs import make_config, resume, train
+from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.runs.config import RunConfig, Setting, members
 from wolpertinger.runs.presets import TASKS, Preset
+from wolpertinger.runs.signals import catch_signals
 from wolpertinger.threads import set_threads
 
 EXAMPLE = """example:
@@ -20,7 +23,8 @@ EXAMPLE = """example:
   wolpertinger train recommender --data complete-journey --median-best 0.5 --set learning_rate=3e-4
   wolpertinger train cart-pole --levels 1000000 --k 1
   wolpertinger train puddle-world --plan 20 --k 1
-  wolpertinger train control --env-id Pendulum-v1 --levels 1001"""
+  wolpertinger train control --env-id Pendulum-v1 --levels 1001
+  wolpertinger train --resume runs/first"""
 PARSERS: dict[frozenset[type], Any] = {
     frozenset({str}): str,
     frozenset({int}): int,
@@ -33,7 +37,11 @@ PARSERS: dict[frozenset[type], Any] = {
 def add_train(commands: Any) -> None:
     """Add `train` and its tasks."""
     parser = commands.add_parser("train", help="train an agent on a task, into a run folder", **with_example(EXAMPLE))
-    tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK")
+    parser.add_argument(
+        "--resume", type=Path, metavar="RUN", help="go on with an interrupted run; takes no other option"
+    )
+    parser.set_defaults(run=_resume)
+    tasks = parser.add_subparsers(dest="task", metavar="TASK")
     for name, preset in TASKS.items():
         _add_task(tasks.add_parser(name, help=preset.env_id, **with_example(EXAMPLE)), preset)
 
@@ -56,6 +64,10 @@ def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
     run = groups["the run"]
     run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
     run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
+    run.add_argument(
+        "--checkpoint-every", type=float, default=EVERY_SECONDS, metavar="SECONDS",
+        help="save all that --resume goes on from (default: %(default)s); 0: never",
+    )  # fmt: skip
     run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
     run.add_argument("--threads", type=at_least(1), help="for networks and lookups (default: as torch decides)")
     parser.set_defaults(run=_train)
@@ -98,14 +110,32 @@ def _change(text: str) -> tuple[list[str], Any]:
         return name.split("."), value
 
 
+def _resume(options: argparse.Namespace) -> None:
+    if options.resume is None:
+        raise ValueError(f"no TASK: give one of {', '.join(TASKS)}, or --resume RUN")
+    with catch_signals() as stop:
+        resume(options.resume, stop=stop)
+    _say_where(options.resume)
+
+
 def _train(options: argparse.Namespace) -> None:
+    if options.resume is not None:
+        raise ValueError(f"--resume {options.resume}: leave out the task, the run knows it")
+    if not 0 <= options.checkpoint_every < math.inf:
+        raise ValueError(f"--checkpoint-every {options.checkpoint_every}: give seconds, or 0 for no checkpoints")
     settings = {field.name: getattr(options, field.name) for field in fields(RunConfig) if "setting" in field.metadata}
     env = {name: getattr(options, f"env_{name}") for name in TASKS[options.task].env}
     config = make_config(options.task, env=env, changes=_nested(options.changes), **settings)
     if options.threads is not None:
         set_threads(options.threads)
     folder = options.out or Path("runs") / f"{options.task}-{config.seed}"
-    train(config, folder, overwrite=options.overwrite, device=options.device)
+    every = options.checkpoint_every or None
+    with catch_signals() as stop:
+        train(config, folder, overwrite=options.overwrite, device=options.device, checkpoint_seconds=every, stop=stop)
+    _say_where(folder)
+
+
+def _say_where(folder: Path) -> None:
     print(f"run folder: {folder}\nplot: {folder / 'curve.png'}")
 
 

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from wolpertinger.actions import ActionSet
+from wolpertinger.envs.state import Restorable
 
 
 def require_whole(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -20,7 +21,7 @@ def require_whole(name: str, value: Any, low: int, high: int | None = None) -> i
     return int(value)
 
 
-class BatchEnv(VectorEnv):
+class BatchEnv(Restorable, VectorEnv):
     """A batch of copies of one environment, stepped at once: one random generator for all, same-step autoreset."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012 - Gymnasium's own form

@@ -14,6 +14,7 @@ from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.cartpole import CartPoleView
 from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
+from wolpertinger.envs.state import Restorable
 from wolpertinger.imports import needs_extra
 
 with needs_extra("control", "the cart-pole"):
@@ -30,6 +31,7 @@ POLE_DENSITY = 0.2  # kg per metre
 START_CART, START_ANGLE, START_SPEED = 0.5 * HALF_TRACK, math.pi / 6, 0.05  # how far from hanging at rest in the middle
 MAX_STEPS = 500
 SUBSTEPS = 2  # of 10 ms: the agent acts fifty times a second
+WHOLE_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 MODEL = f"""
 <mujoco model="cart-pole swing-up">
@@ -97,6 +99,19 @@ class Plant:
         cart, angle = self.data.qpos
         return float(abs(cart) <= HALF_GOAL and math.cos(angle) >= UPRIGHT)
 
+    @property
+    def state(self) -> npt.NDArray[np.float64]:
+        """The pole's length, then all that MuJoCo goes on from: to set it gives the same motion, to the bit."""
+        numbers = np.empty(mujoco.mj_stateSize(self.model, WHOLE_STATE))
+        mujoco.mj_getState(self.model, self.data, numbers, WHOLE_STATE)
+        return np.append(self.length, numbers)
+
+    @state.setter
+    def state(self, numbers: npt.NDArray[np.float64]) -> None:
+        self.set_pole(numbers[0])
+        mujoco.mj_resetData(self.model, self.data)
+        mujoco.mj_setState(self.model, self.data, numbers[1:].copy(), WHOLE_STATE)
+
     def observe(self) -> tuple[float, ...]:
         """Return cart position, cosine and sine of the pole's angle, velocities of cart and pole, pole length."""
         (cart, angle), (speed, turn) = self.data.qpos, self.data.qvel
@@ -107,7 +122,7 @@ def _force_levels(levels: int) -> ActionProduct:
     return ActionProduct([np.linspace(-MAX_FORCE, MAX_FORCE, require_whole("levels", levels, 2))])
 
 
-class CartPoleSwingUp(gym.Env[Floats, np.int64]):
+class CartPoleSwingUp(Restorable, gym.Env[Floats, np.int64]):
     """Swing a hanging pole up and balance it in the middle of the track, as in Section 6.1 of the paper.
 
     ## Action space
@@ -127,6 +142,7 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 50}  # noqa: RUF012 - Gymnasium's own form
+    state_names = ("steps", "reward", "total", "motion")
 
     def __init__(self, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS, render_mode: str | None = None) -> None:
         self.actions = _force_levels(levels)
@@ -153,6 +169,15 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
         self.screen.refresh(self._draw)
         return self._observe(), self.reward, False, self.steps >= self.max_steps, {}
 
+    @property
+    def motion(self) -> npt.NDArray[np.float64]:
+        """Cart and pole, as part of `get_state`."""
+        return self.plant.state
+
+    @motion.setter
+    def motion(self, numbers: npt.NDArray[np.float64]) -> None:
+        self.plant.state = numbers
+
     def render(self) -> Frame | None:
         return self.screen.render(self._draw)
 
@@ -174,6 +199,8 @@ class CartPoleSwingUp(gym.Env[Floats, np.int64]):
 
 class CartPoleSwingUpVector(BatchEnv):
     """A batch of `CartPoleSwingUp`, with one lookup of forces for all."""
+
+    state_names = ("steps", "motions")
 
     def __init__(self, num_envs: int = 1, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS) -> None:
         super().__init__(num_envs, OBSERVATION_SPACE, _force_levels(levels))
@@ -199,6 +226,16 @@ class CartPoleSwingUpVector(BatchEnv):
             info = {"final_obs": obs, "_final_obs": over}
             obs, _ = self._begin()
         return obs, rewards, np.zeros_like(over), over, info
+
+    @property
+    def motions(self) -> npt.NDArray[np.float64]:
+        """Carts and poles (num_envs, numbers), as part of `get_state`."""
+        return np.stack([plant.state for plant in self.plants])
+
+    @motions.setter
+    def motions(self, rows: npt.NDArray[np.float64]) -> None:
+        for plant, numbers in zip(self.plants, rows, strict=True):
+            plant.state = numbers
 
     def _observe(self) -> Floats:
         return np.array([plant.observe() for plant in self.plants], dtype=np.float32)

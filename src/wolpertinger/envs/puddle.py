@@ -16,6 +16,7 @@ from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, MapSource, PuddleMa
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.puddle import PuddleView, Trip
+from wolpertinger.envs.state import Restorable
 
 MAX_PLAN = 64  # moves
 DEFAULT_SIZE, DEFAULT_MAP_SEED = 50, 0
@@ -74,7 +75,7 @@ class PuddleTask:
         return PuddleView(self.map.cells)
 
 
-class PuddleWorld(gym.Env[Obs, Any]):
+class PuddleWorld(Restorable, gym.Env[Obs, Any]):
     """Cross a grid of puddles by plans of n moves, as in Section 6.2 of the paper. Deterministic.
 
     ## Action space
@@ -100,6 +101,7 @@ class PuddleWorld(gym.Env[Obs, Any]):
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 2}  # noqa: RUF012 - Gymnasium's own form
+    state_names = ("path", "last_plan_path", "_cell", "_moves", "_plans", "_total", "_outcome")
 
     def __init__(
         self,
@@ -147,6 +149,13 @@ class PuddleWorld(gym.Env[Obs, Any]):
         obs, info = self._observe()
         return obs, reward, terminated, truncated, info
 
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.path, self.last_plan_path = (
+            [(row, col) for row, col in part] for part in (self.path, self.last_plan_path)
+        )
+        self.position = self.path[-1]
+
     def render(self) -> Frame | None:
         return self.screen.render(self._draw)
 
@@ -167,6 +176,8 @@ class PuddleWorld(gym.Env[Obs, Any]):
 
 class PuddleWorldVector(BatchEnv):
     """A batch of agents, each in its own episode of one `PuddleWorld`, stepped in numpy."""
+
+    state_names = ("cells", "moves")
 
     def __init__(self, task: PuddleTask, num_envs: int) -> None:
         super().__init__(num_envs, task.observation_space, task.actions)

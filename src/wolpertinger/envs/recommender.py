@@ -17,6 +17,7 @@ from wolpertinger.envs.catalogue import Catalogue, load_catalogue
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.recommender import Choice, PcaProjection, Recommendation, RecommenderView, Session
+from wolpertinger.envs.state import Restorable
 from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
 
 DEFAULT_GUIDED = 30  # items in the subset for guided exploration
@@ -60,7 +61,7 @@ class RecommenderTask:
         return RecommenderView(PcaProjection(self.actions.vectors), self.model.rewards, self.names)
 
 
-class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
+class Recommender(Restorable, gym.Env[npt.NDArray[np.float32], np.int64]):
     """Recommend one item after another to a simulated user, as in Section 6.3 of the paper.
 
     ## Action space
@@ -83,6 +84,7 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 2}  # noqa: RUF012 - Gymnasium's own form
+    state_names = ("state",)
 
     def __init__(
         self,
@@ -129,6 +131,10 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
         self.screen.refresh(self._draw)
         return self.task.observe(self.state), reward, ended, False, {"item": self.state, "accepted": accepted}
 
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.session, self._choice = Session(self.state), None  # of pictures, which begin anew
+
     def guided_actions(self) -> Ids:
         """Return items that are likely good for the current state."""
         return self.task.guided[self.state]
@@ -162,6 +168,8 @@ class Recommender(gym.Env[npt.NDArray[np.float32], np.int64]):
 
 class RecommenderVector(BatchEnv):
     """A batch of users of one `Recommender`, stepped in numpy."""
+
+    state_names = ("states",)
 
     def __init__(self, task: RecommenderTask, num_envs: int) -> None:
         super().__init__(num_envs, task.observation_space, task.actions)

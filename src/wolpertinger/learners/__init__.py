@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wolpertinger.learners.base import Learner, LearnerFactory, Networks, Transitions
+from wolpertinger.learners.base import REJECTED, Learner, LearnerFactory, Networks, Transitions
 from wolpertinger.learners.ddpg import DDPG
 from wolpertinger.learners.td3 import TD3
 from wolpertinger.settings import Settings, read_settings
@@ -16,4 +16,14 @@ def make_learner_settings(learner: Any) -> LearnerFactory:
     return read_settings("learner", learner, LEARNERS)
 
 
-__all__ = ["DDPG", "LEARNERS", "TD3", "Learner", "LearnerFactory", "Networks", "Transitions", "make_learner_settings"]
+__all__ = [
+    "DDPG",
+    "LEARNERS",
+    "REJECTED",
+    "TD3",
+    "Learner",
+    "LearnerFactory",
+    "Networks",
+    "Transitions",
+    "make_learner_settings",
+]

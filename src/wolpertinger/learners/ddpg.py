@@ -1,7 +1,7 @@
 """Algorithm 2, lines 12 to 16: DDPG whose target action comes from the full policy."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -67,6 +67,15 @@ class DDPGLearner:
         self.polyak.step(self.tau)  # line 16
         return losses
 
+    def state_dict(self) -> dict[str, Any]:
+        """The random numbers that sampled targets are drawn with."""
+        return {"random": self._rng.bit_generator.state} if self.settings.target_samples else {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        if self.settings.target_samples:
+            self._rng.bit_generator.state = state["random"]
+
     def _update_critic(self, batch: Transitions) -> tuple[Ranking, dict[str, Tensor]]:
         networks, policy = self.networks, self.policy
         # Line 13: the target action comes from the full policy, with target actor and target critic.
@@ -77,17 +86,16 @@ class DDPGLearner:
         q = networks.critic(batch.obs, policy.embed(batch.actions))  # (critics, batch)
         standard = networks.critic.values  # so that the loss does not depend on the reward's unit
         loss = len(q) * LOSSES[self.settings.critic_loss](standard(q), standard(target).expand_as(q))
-        minimise(loss, networks.critic, self.settings.max_grad_norm)
+        losses = minimise(loss, networks.critic, self.settings.max_grad_norm, name="critic_loss")
         policy.source.critic_updated()
-        return best, {"critic_loss": loss.detach()}
+        return best, losses
 
     def _update_actor(self, batch: Transitions, best: Ranking) -> dict[str, Tensor]:
         # Line 15: the actor climbs the critic, where candidates depend on it.
         if not self.policy.source.needs_actor:
             return {}
         loss = self._actor_loss(batch, best)
-        minimise(loss, self.networks.actor, self.settings.max_grad_norm)
-        return {"actor_loss": loss.detach()}
+        return minimise(loss, self.networks.actor, self.settings.max_grad_norm, name="actor_loss")
 
     def _rank_next(self, batch: Transitions) -> Ranking:
         if not self.settings.target_samples:

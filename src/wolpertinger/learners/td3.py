@@ -1,7 +1,7 @@
 """TD3 (Fujimoto et al., 2018) over the full policy: target smoothing and a delayed actor, beside twin critics."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -47,6 +47,13 @@ class TD3Learner(DDPGLearner):
             losses |= self._update_actor(batch, best)
             self.polyak.step(self.tau)
         return losses
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "updates": self.updates}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.updates = int(state["updates"])
 
     def _next_states(self, batch: Transitions) -> States:
         states = super()._next_states(batch)

@@ -35,9 +35,13 @@ def make_scorer(config: RunConfig, episodes: int, seed: int) -> Scorer:
 
 def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolpertinger:
     """The run's agent, untrained."""
-    actions = None if config.recall is None and not config.table else _make_table(offered_actions(env), config)
-    arguments = agent_arguments(config.agent)
+    arguments, actions = agent_arguments(config.agent), make_actions(config, env)
     return Wolpertinger("MlpPolicy", env, actions, k=config.k, seed=config.seed, device=device, **arguments)
+
+
+def make_actions(config: RunConfig, env: VecEnv) -> ActionTable | None:
+    """The table that the run looks actions up in; None: the environment's own set."""
+    return None if config.recall is None and not config.table else _make_table(offered_actions(env), config)
 
 
 def agent_arguments(settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,17 +1,32 @@
 """A run's learning curve: when to score the agent, which checkpoint is the best, and what the time went into."""
 
 import csv
+import io
 from math import inf
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 from wolpertinger.agent import Wolpertinger
+from wolpertinger.atomic import going_on, write_bytes
 from wolpertinger.runs.presets import Preset
 from wolpertinger.runs.progress import BarProgress, NoProgress, Progress
 from wolpertinger.runs.scores import Score, Scorer
 
+Point = dict[str, float | None]
+KEPT = (
+    "points",
+    "best",
+    "best_return",
+    "evaluating",
+    "next_steps",
+    "next_seconds",
+    "earliest",
+    "tuned_evaluating",
+    "warm",
+)
 LEAST_TRAINING = 4  # seconds of training for one of evaluation, where a run is limited in seconds
 CURVE = ("steps", "seconds", "return", "share", "distinct")
 
@@ -33,18 +48,34 @@ class LearningCurve(BaseCallback):
         self.pause = self.seconds / preset.evaluations
         self.progress: Progress = NoProgress() if quiet else BarProgress(steps)
         self.evaluating = 0.0  # seconds spent on it
-        self.last: dict[str, float | None] = {}
-        self.best: dict[str, float | None] = {}
+        self.points: list[Point] = []
+        self.best: Point = {}
+        self.best_return = -inf
+        self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
+        self.tuned_before, self.tuned_evaluating = 0.0, 0.0
+        self.warm = (0, 0.0)  # steps and seconds before the first update
+        self._trained_before = 0.0
 
     def _on_training_start(self) -> None:
         self.progress.start()
-        self.started = perf_counter()
-        self.next_steps, self.next_seconds, self.earliest = self.interval, self.pause, 0.0
-        self.best_return = float("-inf")
-        self.tuned_evaluating = 0.0
-        self.warm = (0, 0.0)  # steps and seconds before the first update
-        with (self.folder / "curve.csv").open("w", newline="") as file:
-            csv.writer(file).writerow(CURVE)
+        self.started = perf_counter() - self._trained_before - self.evaluating - self.tuning
+        self._write()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The curve so far, and when what comes next is due."""
+        kept = {name: getattr(self, name) for name in KEPT}
+        return {**kept, "tuned_before": self.tuning, "trained": self.trained}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        for name in KEPT:
+            setattr(self, name, state[name])
+        self.tuned_before, self._trained_before = state["tuned_before"], state["trained"]
+
+    @property
+    def last(self) -> Point:
+        """The last point of the curve."""
+        return self.points[-1] if self.points else {}
 
     @property
     def trained(self) -> float:
@@ -55,8 +86,8 @@ class LearningCurve(BaseCallback):
     def tuning(self) -> float:
         """Seconds that went into the lookup's tuning."""
         if not isinstance(self.model, Wolpertinger):
-            return 0.0
-        return float(self.model.actions.stats(self.model.k).get("tuning_seconds", 0.0))
+            return self.tuned_before
+        return self.tuned_before + float(self.model.actions.stats(self.model.k).get("tuning_seconds", 0.0))
 
     def rate(self, steps: int, seconds: float) -> float:
         """Steps per second from the first update on: random ones before it cost next to nothing."""
@@ -104,16 +135,25 @@ class LearningCurve(BaseCallback):
         self.model.policy.timer.seconds.update(sections)  # which tells of training only
         self.tuned_evaluating += self.tuning - tuned
         point = (self.num_timesteps, seconds, score.value, score.share, score.distinct)
-        self.last = dict(zip(CURVE, point, strict=True))
-        with (self.folder / "curve.csv").open("a", newline="") as file:
-            csv.writer(file).writerow(self.last.values())
+        self.points.append(dict(zip(CURVE, point, strict=True)))
+        self._write()
         if score.value > self.best_return:
-            self.best, self.best_return = self.last, score.value
-            self.model.save(self.folder / "checkpoints" / "best.zip")
+            self._keep_best(score.value)
         self._report(score, seconds)
         spent = perf_counter() - start - (self.tuning - tuned)
         self.evaluating += spent
         self.earliest = seconds + LEAST_TRAINING * spent if self.seconds < inf else 0.0
+
+    def _write(self) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([CURVE, *(point.values() for point in self.points)])
+        with going_on():
+            write_bytes(self.folder / "curve.csv", text.getvalue().encode())
+
+    def _keep_best(self, value: float) -> None:
+        self.best, self.best_return = self.last, value
+        with going_on():
+            self.model.save(self.folder / "checkpoints" / "best.zip")
 
     def _report(self, score: Score, seconds: float) -> None:
         self.logger.record("eval/return", score.value)

@@ -2,51 +2,76 @@
 
 import json
 import platform
-import shutil
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import torch
-from stable_baselines3.common.logger import configure
+from stable_baselines3.common.callbacks import CallbackList
 
 from wolpertinger.agent import Wolpertinger, WorseThanRandom
+from wolpertinger.atomic import write_bytes
 from wolpertinger.runs import presets
 from wolpertinger.runs.build import make_agent, make_env, make_scorer
+from wolpertinger.runs.checkpointing import EVERY_SECONDS, Checkpointing
 from wolpertinger.runs.config import RunConfig, write_config
 from wolpertinger.runs.curve import LearningCurve
+from wolpertinger.runs.logs import open_logs
 from wolpertinger.runs.plot import plot_curve
+from wolpertinger.runs.progress import NoProgress
+from wolpertinger.runs.run_folder import begin_folder, check_folder, lock
+from wolpertinger.runs.signals import Stop
 
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
-RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json", "watch.mp4"}
 
 
 def train(
-    config: RunConfig, folder: Path, *, overwrite: bool = False, device: str = "auto", quiet: bool = False
+    config: RunConfig,
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    device: str = "auto",
+    quiet: bool = False,
+    checkpoint_seconds: float | None = EVERY_SECONDS,
+    stop: Stop | None = None,
 ) -> Path:
-    """Train and leave everything in `folder`; a folder that holds a run already is only replaced if told to."""
-    _check_folder(folder, overwrite)
-    env = make_env(config)
-    agent = make_agent(config, env, device)
+    """Train and leave everything in `folder`; a folder that holds a run already is only replaced if told to.
+
+    :param checkpoint_seconds: from one checkpoint to the next, which `resume` goes on from; None: none.
+    :param stop: asks the run to stop, as soon as it is set.
+    """
+    check_folder(folder, overwrite)
+    agent = make_agent(config, make_env(config), device)
     scorer = make_scorer(config, SELECTION_EPISODES, SELECTION_SEED)  # before a run is replaced: it may fail
-    if folder.exists():  # empty, or a run to be replaced
-        shutil.rmtree(folder)
-    (folder / "checkpoints").mkdir(parents=True)
-    write_config(folder, config)
-    agent.set_logger(configure(str(folder / "logs"), ["csv", "tensorboard"]))
-    task = presets.TASKS[config.task]
-    curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)
-    start = perf_counter()
+    begin_folder(folder.resolve())
+    with lock(folder):
+        write_config(folder, config)
+        task = presets.TASKS[config.task]
+        curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)
+        stop = stop or Stop()
+        return carry_out(config, agent, curve, Checkpointing(folder, curve, every=checkpoint_seconds, stop=stop))
+
+
+def carry_out(config: RunConfig, agent: Wolpertinger, curve: LearningCurve, saving: Checkpointing) -> Path:
+    """Train to the end, from the beginning or from where the agent is, and write what the run came to."""
+    folder, is_new = curve.folder, agent._resume_from is None
+    agent.set_logger(open_logs(folder / "logs"))
+    saving.stop.waits = True
+    watch = WorseThanRandom() if isinstance(curve.progress, NoProgress) else WorseThanRandom(curve.progress.say)
+    # The run is saved before its last evaluation, which can be done again.
+    callbacks = CallbackList([saving, curve, watch])
+    steps = config.steps if is_new else max(0, config.steps - agent.num_timesteps)
     try:
-        watch = WorseThanRandom() if quiet else WorseThanRandom(curve.progress.say)
-        agent.learn(config.steps, callback=[curve, watch], log_interval=_log_interval(config))
+        agent.learn(steps, callbacks, _log_interval(config), reset_num_timesteps=is_new)
+    except Exception as error:
+        saving.save_after(error)
+        raise
     finally:
         curve.progress.stop()  # or an interrupted run leaves the terminal without its cursor
         agent.logger.close()
-    seconds = perf_counter() - start - curve.evaluating - curve.tuning
+    seconds = curve.trained
     agent.save(folder / "checkpoints" / "last.zip")
     stopped_by = "seconds" if agent.num_timesteps < config.steps else "steps"
     _write_json(folder / "result.json", {"stopped_by": stopped_by, **_result(agent, curve, seconds)})
@@ -74,17 +99,6 @@ def _result(agent: Wolpertinger, curve: LearningCurve, seconds: float) -> dict[s
     }
 
 
-def _check_folder(folder: Path, overwrite: bool) -> None:
-    """Never write into, or remove, a folder that holds anything but a run."""
-    if not folder.exists():
-        return
-    names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-    if strange := sorted(names - RUN_FILES):
-        raise FileExistsError(f"{folder} holds what is not of a run ({', '.join(strange[:3])}): give another folder")
-    if "config.json" in names and not overwrite:
-        raise FileExistsError(f"{folder} holds a run already: give another folder, or --overwrite")
-
-
 def _log_interval(config: RunConfig) -> int:
     """Episodes between two lines of the log, for about 200 lines of a run."""
     task = presets.find_preset(config.task, config.preset)
@@ -93,4 +107,4 @@ def _log_interval(config: RunConfig) -> int:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())

@@ -1,0 +1,38 @@
+"""A few of each attack; `make test-faults` runs the many."""
+
+import pytest
+
+from tests.faults import killed, numbers, saving
+from tests.faults.tasks import TASKS
+
+
+@pytest.mark.parametrize("task", [pytest.param(task, marks=pytest.mark.slow) for task in TASKS])
+def test_a_killed_run_ends_as_if_nothing_had_happened(task):
+    found = killed.attack(task, kills=2, seed=0)
+    assert found["kills"] == 2
+    assert not found["failures"]
+
+
+def test_kills_amid_a_checkpoint_leave_the_last_complete_one():
+    found = saving.kill_while_saving(4)
+    assert (found["kills"], found["loaded"], found["lost_at_most_one"]) == (4, 4, 4)
+    assert found["most_files"] < 20
+
+
+def test_a_full_disk_ends_in_a_typed_error_and_leaves_what_was_there():
+    found = saving.fill_the_disk(6)
+    assert found["refused"] + found["saved"] == found["went_on"] == 6
+    assert found["intact"] == found["refused"] > 0
+    assert found["litter"] == 0
+
+
+def test_bad_numbers_are_named_or_counted_and_never_kept():
+    found = numbers.bad_numbers(4)
+    assert (found["raised"], found["named"], found["skipped"], found["counted"]) == (4, 4, 4, 4)
+    assert not found["failures"]
+
+
+@pytest.mark.parametrize("attack", [numbers.large_rewards, numbers.large_steps])
+def test_explosions_are_rejected(attack):
+    found = attack(3)
+    assert found["finite"] == 3, found["failures"]

@@ -1,6 +1,7 @@
 """Train a task into a run folder: config, logs, checkpoints, learning curve, plot."""
 
 import json
+import logging
 import platform
 import shutil
 from dataclasses import asdict
@@ -21,6 +22,7 @@ from wolpertinger.runs.plot import plot_curve
 
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
+logger = logging.getLogger("wolpertinger")
 RUN_FILES = {"config.json", "logs", "checkpoints", "curve.csv", "curve.png", "result.json", "watch.mp4"}
 
 
@@ -41,7 +43,7 @@ def train(
     curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)
     start = perf_counter()
     try:
-        watch = WorseThanRandom() if quiet else WorseThanRandom(curve.progress.say)
+        watch = WorseThanRandom(logger.warning if quiet else curve.progress.say, level=scorer.baselines["random"])
         agent.learn(config.steps, callback=[curve, watch], log_interval=_log_interval(config))
     finally:
         curve.progress.stop()  # or an interrupted run leaves the terminal without its cursor

@@ -86,6 +86,16 @@ def test_without_random_episodes_there_is_nothing_to_compare_with(length, starts
     assert "too few to compare with" in caplog.text
 
 
+def test_a_level_that_is_known_needs_no_random_episodes():
+    said = []
+    agent = stubborn(Punished(length=50), train_freq=100, learning_starts=0)
+    agent.learn(2_200, callback=WorseThanRandom(said.append, level=-5.0))  # after a fifth, 30 episodes of 50 steps
+    (text,) = said
+    assert "the last 30 episodes earned -49 on average, random actions earn -5. Look at" in text
+    with pytest.raises(ValueError, match=r"level='low': give a finite number"):
+        WorseThanRandom(level="low")
+
+
 def judged(random, *batches):
     """What it says to batches of returns after these random ones, batch by batch."""
     said, agent = [], stubborn(Punished())

@@ -353,16 +353,16 @@ def test_a_file_of_stable_baselines3_is_refused(tmp_path):
         Wolpertinger.load(tmp_path / "td3.zip")
 
 
-@pytest.mark.parametrize("version", [1, 2, archive.VERSION + 1])
+@pytest.mark.parametrize("version", [1, 2, 3, archive.VERSION + 1])
 def test_files_of_another_version_are_refused_with_the_version_they_are_of(agent, tmp_path, monkeypatch, version):
     with monkeypatch.context() as patch:
         patch.setattr(archive, "VERSION", version)
         agent.save(tmp_path / "agent.zip")
         agent.save_replay_buffer(tmp_path / "buffer.zip")
-    assert archive.VERSION == 3
-    with pytest.raises(CheckpointError, match=rf"agent\.zip is of version {version}, this wolpertinger reads 3"):
+    assert archive.VERSION == 4
+    with pytest.raises(CheckpointError, match=rf"agent\.zip is of version {version}, this wolpertinger reads 4"):
         Wolpertinger.load(tmp_path / "agent.zip")
-    with pytest.raises(CheckpointError, match=rf"buffer\.zip is of version {version}, this wolpertinger reads 3"):
+    with pytest.raises(CheckpointError, match=rf"buffer\.zip is of version {version}, this wolpertinger reads 4"):
         agent.load_replay_buffer(tmp_path / "buffer.zip")
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.callbacks import BaseCallback
 
+from wolpertinger.settings import check_number
+
 LEAST_RANDOM = 5  # episodes of the warm-up, without which nobody knows what random actions earn
 WHOLE = 0.9  # share of the episodes begun in the warm-up's first half that must have ended in it
 EPISODES = 30  # that are judged together, each once
@@ -22,18 +24,20 @@ class WorseThanRandom(BaseCallback):
 
     Every 30 episodes are compared with the random ones, by their means and standard errors; the first fifth of the run
     is not judged. It warns once, and again only after the return was back at the random level. `say` gets the text; by
-    default it is a warning of the logger "wolpertinger".
+    default it is a warning of the logger "wolpertinger". Give what random actions earn as `level` where it is known: a
+    warm-up that is shorter than a few episodes does not tell.
     """
 
-    def __init__(self, say: Callable[[str], None] = logger.warning) -> None:
+    def __init__(self, say: Callable[[str], None] = logger.warning, *, level: float | None = None) -> None:
         super().__init__()
-        self.say = say
+        check_number("level", level, least=-math.inf, optional=True)
+        self.say, self.level = say, level
         self.random: list[float] = []
         """Returns of episodes of random actions."""
         self.recent: list[float] = []
         """Returns since the last judgement."""
         self.is_worse = False
-        self._knows_random: bool | None = None  # None: in the warm-up
+        self._knows_random: bool | None = None if level is None else True  # None: in the warm-up
         self._began: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # the step in which each environment's episode did
 
     def _on_training_start(self) -> None:
@@ -71,16 +75,20 @@ class WorseThanRandom(BaseCallback):
                 self.recent.clear()
 
     def _judge(self) -> None:
-        level, now = np.mean(self.random), np.mean(self.recent)
-        error = math.sqrt(sum(np.var(part, ddof=1) / len(part) for part in (self.random, self.recent)))
-        self.logger.record("rollout/random_rew_mean", float(level))
+        samples, now = [self.recent], np.mean(self.recent)
+        level, earn = self.level, "random actions earn"
+        if level is None:
+            samples.append(self.random)
+            level, earn = float(np.mean(self.random)), f"{len(self.random)} of random actions"
+        error = math.sqrt(sum(np.var(sample, ddof=1) / len(sample) for sample in samples))
+        self.logger.record("rollout/random_rew_mean", level)
         if now >= level:
             self.is_worse = False
         elif now < level - ERRORS * error and not self.is_worse:
             self.is_worse = True
             self.say(
                 f"worse than random: at step {self.num_timesteps:,} the last {EPISODES} episodes earned {now:.4g} on "
-                f"average, {len(self.random)} of random actions {level:.4g}. Look at train/q_chosen in the log: values "
+                f"average, {earn} {level:.4g}. Look at train/q_chosen in the log: values "
                 "far above any return run away (smaller learning_rate, gamma or tau; policy_kwargs layer_norm=True, "
                 'predict_by="target"); candidates/agreement or train/reranked near 0: the policy changes with every '
                 "update (larger batch_size, fewer updates: train_freq); a policy that repeats itself explores too "

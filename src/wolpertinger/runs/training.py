@@ -1,6 +1,7 @@
 """Train a task into a run folder: config, logs, checkpoints, learning curve, plot."""
 
 import json
+import logging
 import platform
 from dataclasses import asdict
 from importlib.metadata import version
@@ -25,6 +26,7 @@ from wolpertinger.runs.signals import Stop
 
 SELECTION_EPISODES = 32  # where scores are by episodes: those that choose the best checkpoint ...
 SELECTION_SEED = 20_000  # ... are other ones than `wolpertinger evaluate` plays
+logger = logging.getLogger("wolpertinger")
 
 
 def train(
@@ -59,7 +61,8 @@ def carry_out(config: RunConfig, agent: Wolpertinger, curve: LearningCurve, savi
     folder, is_new = curve.folder, agent._resume_from is None
     agent.set_logger(open_logs(folder / "logs"))
     saving.stop.waits = True
-    watch = WorseThanRandom() if isinstance(curve.progress, NoProgress) else WorseThanRandom(curve.progress.say)
+    say = logger.warning if isinstance(curve.progress, NoProgress) else curve.progress.say
+    watch = WorseThanRandom(say, level=curve.scorer.baselines["random"])
     # The run is saved before its last evaluation, which can be done again.
     callbacks = CallbackList([saving, curve, watch])
     steps = config.steps if is_new else max(0, config.steps - agent.num_timesteps)

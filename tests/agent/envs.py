@@ -18,6 +18,7 @@ PLAIN = {
     "tau": 0.005,
     "train_freq": 1,
     "gradient_steps": 1,
+    "n_steps": 1,
     "standardize": False,
 }
 PLAIN_NETWORKS = {"net_arch": [16, 16], "layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}

@@ -4,8 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from stable_baselines3.common.buffers import ReplayBuffer
 
-from tests.agent.envs import TargetEnv
+from tests.agent.envs import DictEnv, TargetEnv
 from wolpertinger import DDPG, MLP, TD3, ActionProduct, ActionTable, BestByCritic, Nearest, TwoTower, Wolpertinger
 from wolpertinger.agent.defaults import update_ratio
 
@@ -114,3 +115,31 @@ def test_a_loaded_agent_has_the_same_parts(tmp_path):
 def test_all_actions_as_candidates_and_no_random_ones_is_warned_of():
     with pytest.warns(UserWarning, match="nothing is explored"):
         agent_over(ActionTable(VECTORS), k=1.0, candidates="nearest", exploration={"kind": "exploration"})
+
+
+FEW = ActionTable(VECTORS[:64])
+
+
+def test_few_actions_get_more_updates_and_longer_returns():
+    few, many = agent_over(FEW), agent_over(ActionTable(VECTORS[:65]))
+    assert (few.n_steps, few.defaults.updates) == (3, 5_000)
+    assert (many.n_steps, many.defaults.updates) == (1, 1_250)
+
+
+@pytest.mark.parametrize("settings", [{"replay_buffer_class": ReplayBuffer}, {"optimize_memory_usage": True}])
+def test_where_a_buffer_knows_no_longer_returns_there_are_none(settings):
+    if settings.get("optimize_memory_usage"):
+        settings = {**settings, "replay_buffer_kwargs": {"handle_timeout_termination": False}}
+    assert agent_over(FEW, **settings).n_steps == 1
+
+
+def test_nor_for_dict_observations():
+    env = DictEnv(actions=FEW, length=5)
+    agent = Wolpertinger("MultiInputPolicy", env, seed=0, buffer_size=1_000, learning_starts=10)
+    assert agent.n_steps == 1
+    agent.learn(20)
+
+
+def test_n_steps_can_be_given():
+    assert agent_over(FEW, n_steps=1).n_steps == 1
+    assert agent_over(ActionTable(VECTORS), n_steps=2).n_steps == 2

@@ -84,7 +84,7 @@ class Wolpertinger(ActionSetAlgorithm):
         exploration: Exploration | None = None, learner: str | LearnerFactory | None = None,
         learning_rate: float | Schedule | None = None, final_learning_rate: float | None = None,
         actor_learning_rate: float | None = None, gamma: float | None = None, tau: float | None = None,
-        n_steps: int = 1, batch_size: int | None = None, learning_starts: int = 1_000,
+        n_steps: int | None = None, batch_size: int | None = None, learning_starts: int = 1_000,
         train_freq: int | tuple[int, str] | None = None, gradient_steps: int | None = None,
         standardize: bool | None = None, preset: str = "auto",
         # Stable-Baselines3's.
@@ -135,7 +135,7 @@ class Wolpertinger(ActionSetAlgorithm):
     def _settle_defaults(self) -> None:
         """Fill in what the user did not say, by the action set and the environments."""
         given = self._arguments
-        self.defaults = chosen = choose_defaults(given, self.actions)
+        self.defaults = chosen = choose_defaults(given, self.actions, self.observation_space)
         for name, value in chosen.arguments.items():
             if given[name] is None:
                 given[name] = value

@@ -4,8 +4,10 @@ Every number here is ours, not the paper's, and was measured: docs/decisions/023
 paper's plain DDPG instead.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from gymnasium import spaces
 
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent.exploration import Exploration
@@ -19,10 +21,12 @@ MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are
 # Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more a critic that
 # searches fits the noise of its few transitions, and an actor's run takes longer than it gains.
 SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
+# Where there are few actions, noise of one try is soon averaged out: more updates, and returns of three steps, pay.
+FEW_ACTIONS, FEW_UPDATES = 64, 5_000
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
-EXACT_TARGETS = 512  # actions up to which line 13 searches all of A, and does not sample
-COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256, "standardize": True}
+EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
+COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256, "n_steps": 1, "standardize": True}
 NEIGHBOURS = 64  # candidates around a proto-action
 
 
@@ -37,7 +41,7 @@ class Defaults:
     why: str
 
 
-def choose_defaults(given: dict[str, Any], actions: ActionSet) -> Defaults:
+def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spaces.Space) -> Defaults:
     """The defaults for an action set, beside the arguments that were given: by the critic's search or by an actor."""
     check_choice("preset", given["preset"], PRESETS)
     if given["preset"] == "paper":
@@ -47,6 +51,9 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet) -> Defaults:
         is_searched = not getattr(given["candidates"], "needs_actor", True)
     elif given["critic"] is not None:
         is_searched = is_searched and given["critic"].has_keys
+    if is_searched and actions.n <= FEW_ACTIONS:
+        own_buffer = given["replay_buffer_class"] is not None or given["optimize_memory_usage"]
+        return _with_few(actions, can_look_ahead=not (own_buffer or isinstance(observations, spaces.Dict)))
     if is_searched:
         return _with_search(actions)
     return _with_actor(actions) if actions.is_ordinal else _with_neighbours(actions)
@@ -74,6 +81,16 @@ def _with_search(actions: ActionSet) -> Defaults:
         policy_kwargs={"net_arch": [128, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},
         why=f"{_describe(actions)}: two towers search all of them",
     )
+
+
+def _with_few(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
+    """The same for sets of which every action is tried again and again: what is far away is learned in time.
+
+    Stable-Baselines3's buffers of Dict observations, and buffers of one's own, know no returns of several steps.
+    """
+    many = _with_search(actions)
+    arguments = {**many.arguments, "batch_size": 128, "n_steps": 3 if can_look_ahead else 1}
+    return replace(many, arguments=arguments, updates=FEW_UPDATES)
 
 
 def _with_neighbours(actions: ActionSet) -> Defaults:

@@ -39,7 +39,14 @@ class Preset:
 
 # What no preset leaves to the class, whose own defaults follow the action set (agent/defaults.py): results stay what
 # they were made with.
-PLAIN: dict[str, Any] = {"gamma": 0.99, "tau": 0.005, "train_freq": 1, "gradient_steps": 1, "standardize": False}
+PLAIN: dict[str, Any] = {
+    "gamma": 0.99,
+    "tau": 0.005,
+    "train_freq": 1,
+    "gradient_steps": 1,
+    "n_steps": 1,
+    "standardize": False,
+}
 NETWORKS: dict[str, Any] = {"layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
 
 # The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300

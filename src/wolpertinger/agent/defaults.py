@@ -75,7 +75,6 @@ def _with_search(actions: ActionSet) -> Defaults:
             "learner": DDPG(target_samples=256 if actions.n > EXACT_TARGETS else 0),
             "exploration": Exploration(noise=None, epsilon=0.2),
             **COMMON,
-            "batch_size": 512,
         },
         updates=SEARCH_UPDATES,
         policy_kwargs={"net_arch": [128, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},

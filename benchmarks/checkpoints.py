@@ -24,7 +24,7 @@ from wolpertinger.runs.build import make_agent, make_env
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.threads import using_threads
 
-TRANSITIONS, CHECKPOINTS, WHOLE, ROUNDS, UPDATES = 1_000_000, 12, 3, 40, 25
+TRANSITIONS, CHECKPOINTS, WHOLE, ROUNDS, UPDATES = 1_000_000, 12, 3, 200, 4
 
 
 def new_agent(**changes: Any) -> Wolpertinger:

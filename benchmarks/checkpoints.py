@@ -19,6 +19,7 @@ from wolpertinger import Wolpertinger
 from wolpertinger.agent.buffer_files import buffer_arrays
 from wolpertinger.agent.checkpoint_folder import CheckpointFolder
 from wolpertinger.learners import ddpg
+from wolpertinger.learners.base import minimise
 from wolpertinger.runs import make_config
 from wolpertinger.runs.build import make_agent, make_env
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
@@ -99,7 +100,7 @@ def measure_guard() -> dict[str, Any]:
 
 
 def _update(agent: Wolpertinger, *, plain: bool) -> int:
-    with mock.patch.object(ddpg, "minimise", _minimise if plain else ddpg.minimise):
+    with mock.patch.object(ddpg, "minimise", _minimise if plain else minimise):
         agent.train(UPDATES, agent.batch_size)
     return UPDATES
 

@@ -12,7 +12,8 @@ from wolpertinger.imports import lazy_names
 
 if TYPE_CHECKING:
     from wolpertinger.actions import ActionProduct, ActionSet, ActionTable, TooManyActionsError
-    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
+    from wolpertinger.agent import BadTransitionError, CheckpointError, Explanation, Exploration, Wolpertinger
+    from wolpertinger.atomic import SaveError
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
     from wolpertinger.networks import MLP, TwoTower
@@ -22,7 +23,14 @@ else:  # type checkers know the names above, and no others
         __name__,
         {
             "wolpertinger.actions": ("ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
-            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger"),
+            "wolpertinger.agent": (
+                "BadTransitionError",
+                "CheckpointError",
+                "Explanation",
+                "Exploration",
+                "Wolpertinger",
+            ),
+            "wolpertinger.atomic": ("SaveError",),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
             "wolpertinger.networks": ("MLP", "TwoTower"),
@@ -40,6 +48,7 @@ __all__ = [
     "ActionProduct",
     "ActionSet",
     "ActionTable",
+    "BadTransitionError",
     "BestByCritic",
     "CandidateSource",
     "Candidates",
@@ -48,6 +57,7 @@ __all__ = [
     "Explanation",
     "Exploration",
     "Nearest",
+    "SaveError",
     "States",
     "TooManyActionsError",
     "TwoTower",

@@ -5,7 +5,6 @@ import pytest
 from tests.faults import killed, numbers, saving
 from tests.faults.tasks import TASKS
 
-
 QUICK = "puddle-world, nearest"
 MARKED = [task if task == QUICK else pytest.param(task, marks=pytest.mark.slow) for task in TASKS]
 

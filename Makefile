@@ -12,7 +12,7 @@ ONE_THREAD := OMP_NUM_THREADS=1
 OLDEST       := .venv-oldest
 OLDEST_TORCH ?=
 
-.PHONY: demo test test-slow test-oldest check format bench reproduce clean
+.PHONY: demo test test-slow test-faults test-oldest check format bench reproduce clean
 .DEFAULT_GOAL := demo
 
 # torch goes first and pinned: with none installed, the package's own range would pull the newest, gigabytes of CUDA.
@@ -31,6 +31,12 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m slow
+
+# Kills, full disks and numbers that are none, with their full counts: half an hour. A full disk is a tmpfs, if mounting
+# one is allowed. The counts go into benchmarks/results/faults.json, and from there into docs/reliability.md.
+test-faults: $(READY)
+	$(ONE_THREAD) $(BIN)/python -W ignore -m tests.faults --fresh $(ARGS)
+	$(BIN)/python -m benchmarks.tables
 
 test-oldest:
 	$(PYTHON) -m venv --clear $(OLDEST)

@@ -6,6 +6,7 @@ A result that is not there reads "missing"; no number is typed by hand, and a te
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks import checkpoints
 from benchmarks.learning import action_map, choosing_k, recommender_limits, search, search_swing
 from benchmarks.learning import tables as learning
 from benchmarks.lookup import tables as lookup
@@ -24,6 +25,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **lookup.TABLES,
     **speed.TABLES,
     **suite.TABLES,
+    **checkpoints.TABLES,
 }
 
 

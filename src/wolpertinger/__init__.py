@@ -12,7 +12,15 @@ from wolpertinger.imports import lazy_names
 
 if TYPE_CHECKING:
     from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, ActionTable, TooManyActionsError
-    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger, WorseThanRandom
+    from wolpertinger.agent import (
+        BadTransitionError,
+        CheckpointError,
+        Explanation,
+        Exploration,
+        Wolpertinger,
+        WorseThanRandom,
+    )
+    from wolpertinger.atomic import SaveError
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
     from wolpertinger.networks import MLP, TwoTower
@@ -22,7 +30,15 @@ else:  # type checkers know the names above, and no others
         __name__,
         {
             "wolpertinger.actions": ("ActionIds", "ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
-            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger", "WorseThanRandom"),
+            "wolpertinger.agent": (
+                "BadTransitionError",
+                "CheckpointError",
+                "Explanation",
+                "Exploration",
+                "Wolpertinger",
+                "WorseThanRandom",
+            ),
+            "wolpertinger.atomic": ("SaveError",),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
             "wolpertinger.networks": ("MLP", "TwoTower"),
@@ -41,6 +57,7 @@ __all__ = [
     "ActionProduct",
     "ActionSet",
     "ActionTable",
+    "BadTransitionError",
     "BestByCritic",
     "CandidateSource",
     "Candidates",
@@ -49,6 +66,7 @@ __all__ = [
     "Explanation",
     "Exploration",
     "Nearest",
+    "SaveError",
     "States",
     "TooManyActionsError",
     "TwoTower",

@@ -26,8 +26,11 @@ class SaveError(OSError):
 
 
 @contextmanager
-def replacing(target: Path, needed: int) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `target` at the end of the block, with its mode; of a link, where it leads."""
+def replacing(target: Path, needed: int, *, sync: bool = True) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `target` at the end of the block, with its mode; of a link, where it leads.
+
+    Without `sync` the caller makes the rename durable: `sync_folder`, once for many files.
+    """
     path = target.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_once(path)
@@ -45,12 +48,13 @@ def replacing(target: Path, needed: int) -> Iterator[BinaryIO]:
         raise _save_error(error, target, needed) from error
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    if sync:
+        sync_folder(path.parent)
 
 
-def write_bytes(target: Path, data: bytes) -> None:
+def write_bytes(target: Path, data: bytes, *, sync: bool = True) -> None:
     """Replace a file by these bytes."""
-    with replacing(target, len(data)) as file:
+    with replacing(target, len(data), sync=sync) as file:
         file.write(data)
 
 
@@ -63,11 +67,14 @@ def going_on() -> Iterator[None]:
         warnings.warn(str(error), stacklevel=4)
 
 
-def remove_litter(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files that dead writers left in a folder: of one file's name, or of all."""
+def remove_litter(folder: Path, name: str | None = None, *, nobody_writes: bool = False) -> None:
+    """Remove the temporary files that dead writers left in a folder: of one file's name, or of all.
+
+    Where it is certain that nobody writes, also empty ones that have just been made.
+    """
     for path in folder.glob(".*"):
         found = TEMPORARY.fullmatch(path.name)
-        if found is not None and name in (None, found["name"]) and _is_abandoned(path):
+        if found is not None and name in (None, found["name"]) and (nobody_writes or _is_abandoned(path)):
             path.unlink(missing_ok=True)
 
 
@@ -94,8 +101,8 @@ def _save_error(error: OSError, target: Path, needed: int) -> SaveError:
     return explained
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the rename durable."""
+def sync_folder(folder: Path) -> None:
+    """Make renames durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

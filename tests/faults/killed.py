@@ -41,6 +41,8 @@ def _killed(task: str, folder: Path, most: int, seconds: float, rng: random.Rand
         kill(child)
         wait(child)
         kills += 1
+        if (folder / "curve.png").exists():  # it had just finished
+            return kills
         # Before it has written its config a run is not there yet.
         child = resume(folder) if (folder / "config.json").exists() else train(task, folder)
     assert wait(child) == 0, folder.with_suffix(".errors").read_text()

@@ -11,8 +11,6 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-import numpy as np
-
 from tests.faults.tasks import kill, wait
 from wolpertinger import CheckpointError, Wolpertinger
 from wolpertinger.agent.buffer_files import buffer_arrays
@@ -104,10 +102,10 @@ def fill_the_disk(tries: int, seed: int = 0) -> dict[str, Any]:
                     checkpoints.save(agent)
                     found["saved"] += 1
                 except SaveError as error:
-                    found["refused"] += error.path.parent == folder and error.needed > 0
+                    found["refused"] += int(error.path.parent == folder and error.needed > 0)
                     found["intact"] += all(path.read_bytes() == data for path, data in before)
             found["litter"] += len(list(folder.glob(".*")))
-            found["went_on"] += np.isfinite(load(folder).num_timesteps)
+            found["went_on"] += load(folder).num_timesteps > 0
             found["tries"] += 1
         checkpoints.save(agent)  # there is room again
         assert load(folder).num_timesteps == agent.num_timesteps

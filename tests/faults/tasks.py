@@ -39,9 +39,9 @@ def start(arguments: list[str], errors: Path) -> int:
     sys.stdout.flush()
     if (child := os.fork()) == 0:
         # A fork instead of a new interpreter saves the imports; with one thread no pool of threads is lost by it.
-        with errors.open("ab") as file:
-            os.dup2(file.fileno(), 2)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        with errors.open("a", buffering=1) as sys.stderr, open(os.devnull, "w") as sys.stdout:
+            os.dup2(sys.stderr.fileno(), 2)
+            os.dup2(sys.stdout.fileno(), 1)
             os._exit(main(arguments))
     return child
 

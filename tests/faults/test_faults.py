@@ -5,8 +5,11 @@ import pytest
 from tests.faults import killed, numbers, saving
 from tests.faults.tasks import TASKS
 
+QUICK = "puddle-world, nearest"
+MARKED = [task if task == QUICK else pytest.param(task, marks=pytest.mark.slow) for task in TASKS]
 
-@pytest.mark.parametrize("task", [pytest.param(task, marks=pytest.mark.slow) for task in TASKS])
+
+@pytest.mark.parametrize("task", MARKED)
 def test_a_killed_run_ends_as_if_nothing_had_happened(task):
     found = killed.attack(task, kills=2, seed=0)
     assert found["kills"] == 2

@@ -4,6 +4,14 @@ from wolpertinger.agent.algorithm import Wolpertinger
 from wolpertinger.agent.callbacks import WorseThanRandom
 from wolpertinger.agent.explanation import Explanation
 from wolpertinger.agent.exploration import Exploration
+from wolpertinger.agent.faults import BadTransitionError
 from wolpertinger.archive import CheckpointError
 
-__all__ = ["CheckpointError", "Explanation", "Exploration", "Wolpertinger", "WorseThanRandom"]
+__all__ = [
+    "BadTransitionError",
+    "CheckpointError",
+    "Explanation",
+    "Exploration",
+    "Wolpertinger",
+    "WorseThanRandom",
+]

@@ -22,7 +22,7 @@ class CheckpointFolder:
 
     def __init__(self, path: Path, *, resumed: Path | None = None) -> None:
         path.mkdir(parents=True, exist_ok=True)
-        remove_litter(path)
+        remove_litter(path, nobody_writes=True)
         self.path = path
         present = checkpoints_in(path)
         self._number = int(present[0].stem) + 1 if present else 0

@@ -69,6 +69,7 @@ def write_new(folder: Path, buffer: ReplayBuffer, stored: int, before: Iterable[
     rows = max(1, SEGMENT_BYTES // row_bytes)
     for first in range(start, end, rows):
         kept.append(_write(folder, arrays, buffer.buffer_size, first, min(first + rows, end)))
+    atomic.sync_folder(folder)
     return kept
 
 
@@ -78,10 +79,11 @@ def _end(buffer: ReplayBuffer, stored: int) -> int:
 
 
 def _write(folder: Path, arrays: dict[str, np.ndarray], size: int, start: int, stop: int) -> Segment:
-    places = np.arange(start, stop) % size
+    first, last = start % size, (stop - 1) % size + 1
+    places = slice(first, last) if first < last else np.arange(start, stop) % size  # a view, unless the ring wraps
     data = safetensors.numpy.save({name: array[places] for name, array in arrays.items()})
     name = f"rows-{start}-{secrets.token_hex(8)}.safetensors"
-    atomic.write_bytes(folder / name, data)
+    atomic.write_bytes(folder / name, data, sync=False)
     return Segment(name, start, stop, len(data), hashlib.sha256(data).hexdigest())
 
 

@@ -1,8 +1,11 @@
 """Pictures of runs, drawn from their files only."""
 
 import csv
+import io
 import json
 from pathlib import Path
+
+from wolpertinger.atomic import write_bytes
 
 
 def read_curve(folder: Path) -> dict[str, list[float]]:
@@ -30,6 +33,7 @@ def plot_curve(folder: Path) -> Path:
     axes.xaxis.set_major_formatter("{x:,.0f}")
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
     axes.grid(alpha=0.3)
-    path = folder / "curve.png"
-    figure.savefig(path, dpi=120)
-    return path
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=120, format="png")
+    write_bytes(folder / "curve.png", picture.getvalue())
+    return folder / "curve.png"

@@ -16,6 +16,7 @@ from wolpertinger.runs.checkpointing import EVERY_SECONDS, LOG, RUN, Checkpointi
 from wolpertinger.runs.config import RunConfig, read_config
 from wolpertinger.runs.curve import LearningCurve
 from wolpertinger.runs.logs import restore_logs
+from wolpertinger.runs.plot import plot_curve
 from wolpertinger.runs.run_folder import STATE, lock
 from wolpertinger.runs.signals import Stop
 from wolpertinger.threads import set_threads
@@ -29,6 +30,9 @@ def resume(folder: Path, *, quiet: bool = False, stop: Stop | None = None) -> Pa
     """
     config = read_config(folder)
     if (folder / "result.json").exists():
+        if not (folder / "curve.png").exists():  # the last thing that a run does
+            plot_curve(folder)
+            return folder
         raise ValueError(f"{folder} is finished: nothing is left to resume; wolpertinger evaluate {folder} scores it")
     with lock(folder):
         scorer = make_scorer(config, training.SELECTION_EPISODES, training.SELECTION_SEED)

@@ -12,7 +12,7 @@ import torch
 from stable_baselines3.common.callbacks import CallbackList
 
 from wolpertinger.agent import Wolpertinger, WorseThanRandom
-from wolpertinger.atomic import write_bytes
+from wolpertinger.atomic import remove_litter, write_bytes
 from wolpertinger.runs import presets
 from wolpertinger.runs.build import make_agent, make_env, make_scorer
 from wolpertinger.runs.checkpointing import EVERY_SECONDS, Checkpointing
@@ -59,6 +59,8 @@ def train(
 def carry_out(config: RunConfig, agent: Wolpertinger, curve: LearningCurve, saving: Checkpointing) -> Path:
     """Train to the end, from the beginning or from where the agent is, and write what the run came to."""
     folder, is_new = curve.folder, agent._resume_from is None
+    for place in (folder, folder / "checkpoints"):
+        remove_litter(place, nobody_writes=True)  # but this process: the folder is locked
     agent.set_logger(open_logs(folder / "logs"))
     saving.stop.waits = True
     say = logger.warning if isinstance(curve.progress, NoProgress) else curve.progress.say

@@ -27,7 +27,8 @@ else:  # type checkers know the names above, and no others
             "wolpertinger.learners": ("DDPG", "TD3"),
             "wolpertinger.networks": ("MLP", "TwoTower"),
             "wolpertinger.policy": ("BestByCritic", "Everything", "Nearest", "States", "Union"),
-            "wolpertinger.policy.sources": ("CandidateSource", "Candidates"),
+            "wolpertinger.policy.candidates": ("Candidates",),
+            "wolpertinger.policy.sources": ("CandidateSource",),
         },
     )
 

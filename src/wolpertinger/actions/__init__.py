@@ -1,5 +1,7 @@
 """The set A of actions: a table of vectors, or a product of levels that is never enumerated."""
 
+from wolpertinger.actions.allowed import Allowed, NoAllowedActionError, UnknownActionError
+from wolpertinger.actions.allowed_levels import Levels
 from wolpertinger.actions.base import (
     ActionSet,
     ActionSpace,
@@ -9,7 +11,9 @@ from wolpertinger.actions.base import (
     same_actions,
     sample_space,
 )
+from wolpertinger.actions.offered import OfferedActions
 from wolpertinger.actions.product import ActionProduct
+from wolpertinger.actions.reading import read_allowed
 from wolpertinger.actions.table import ActionTable
 
 STORED: dict[str, type[ActionSet]] = {"table": ActionTable, "product": ActionProduct}
@@ -21,8 +25,14 @@ __all__ = [
     "ActionSet",
     "ActionSpace",
     "ActionTable",
+    "Allowed",
+    "Levels",
+    "NoAllowedActionError",
+    "OfferedActions",
     "TooManyActionsError",
+    "UnknownActionError",
     "count_actions",
+    "read_allowed",
     "resolve_k",
     "same_actions",
     "sample_space",

@@ -1,8 +1,8 @@
 """The agent on Stable-Baselines3: spaces, exploration, buffers, logging, checkpoints."""
 
 from wolpertinger.agent.algorithm import Wolpertinger
-from wolpertinger.agent.explanation import Explanation
+from wolpertinger.agent.explanation import Explanation, RankedActions
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.archive import CheckpointError
 
-__all__ = ["CheckpointError", "Explanation", "Exploration", "Wolpertinger"]
+__all__ = ["CheckpointError", "Explanation", "Exploration", "RankedActions", "Wolpertinger"]

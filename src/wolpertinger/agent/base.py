@@ -18,6 +18,7 @@ from wolpertinger.actions import ActionSet
 from wolpertinger.agent import buffer_files, checkpoint, validation
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.envs.allowed_info import AllowedInInfo, says_allowed
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
 
@@ -37,6 +38,8 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         env = maybe_make_env(env, verbose)
+        if isinstance(env, gym.Env) and says_allowed(env):
+            env = AllowedInInfo(env)
         if isinstance(env, gym.vector.VectorEnv):
             env = VecMonitor(GymnasiumVecEnv(env))
         validation.require_discrete(env.action_space)

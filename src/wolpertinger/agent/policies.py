@@ -16,10 +16,10 @@ from stable_baselines3.common.torch_layers import (
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.learners import Networks
 from wolpertinger.networks import MLP, Actor, Critic, TwoTower
-from wolpertinger.policy import Nearest, Policy
+from wolpertinger.policy import Nearest, Policy, Ranking
 from wolpertinger.policy.scoring import Scorer, score_exactly
 from wolpertinger.policy.screening import EightBitScreen
 from wolpertinger.policy.sources import SourceFactory
@@ -153,9 +153,13 @@ class WolpertingerPolicy(BasePolicy):
         return self._predict(obs, deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
+        return self.rank(observation).actions[:, 0]
+
+    def rank(self, obs: PyTorchObs, allowed: Allowed | None = None, top: int = 1, k: int | None = None) -> Ranking:
+        """The `top` best of k candidates by the predictor, by the critic as it is."""
         self.predictor.source.expire()
-        states = self.predictor.propose(self.actor, observation)
-        return self.predictor.rank(states, self.predicting_critic).actions[:, 0]
+        states = self.predictor.propose(self.actor, obs, allowed)
+        return self.predictor.rank(states, self.predicting_critic, top, k)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         loaded = super().load_state_dict(*args, **kwargs)

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from wolpertinger.policy.candidates import Candidates
 from wolpertinger.policy.critic_search import BestByCritic, Union
 from wolpertinger.policy.policy import Policy
 from wolpertinger.policy.ranking import Ranking
-from wolpertinger.policy.sources import Candidates, CandidateSource, Everything, Nearest, SourceFactory
+from wolpertinger.policy.sources import CandidateSource, Everything, Nearest, SourceFactory
 from wolpertinger.policy.states import States, select_rows
 from wolpertinger.settings import Settings, read_settings
 

@@ -11,8 +11,18 @@ from wolpertinger import envs
 from wolpertinger.imports import lazy_names
 
 if TYPE_CHECKING:
-    from wolpertinger.actions import ActionProduct, ActionSet, ActionTable, TooManyActionsError
-    from wolpertinger.agent import CheckpointError, Explanation, Exploration, Wolpertinger
+    from wolpertinger.actions import (
+        ActionProduct,
+        ActionSet,
+        ActionTable,
+        Allowed,
+        Levels,
+        NoAllowedActionError,
+        OfferedActions,
+        TooManyActionsError,
+        UnknownActionError,
+    )
+    from wolpertinger.agent import CheckpointError, Explanation, Exploration, RankedActions, Wolpertinger
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
     from wolpertinger.networks import MLP, TwoTower
@@ -21,8 +31,18 @@ else:  # type checkers know the names above, and no others
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "wolpertinger.actions": ("ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
-            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "Wolpertinger"),
+            "wolpertinger.actions": (
+                "ActionProduct",
+                "ActionSet",
+                "ActionTable",
+                "Allowed",
+                "Levels",
+                "NoAllowedActionError",
+                "OfferedActions",
+                "TooManyActionsError",
+                "UnknownActionError",
+            ),
+            "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "RankedActions", "Wolpertinger"),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
             "wolpertinger.networks": ("MLP", "TwoTower"),
@@ -41,6 +61,7 @@ __all__ = [
     "ActionProduct",
     "ActionSet",
     "ActionTable",
+    "Allowed",
     "BestByCritic",
     "CandidateSource",
     "Candidates",
@@ -48,11 +69,16 @@ __all__ = [
     "Everything",
     "Explanation",
     "Exploration",
+    "Levels",
     "Nearest",
+    "NoAllowedActionError",
+    "OfferedActions",
+    "RankedActions",
     "States",
     "TooManyActionsError",
     "TwoTower",
     "Union",
+    "UnknownActionError",
     "Wolpertinger",
     "discretize",
     "envs",

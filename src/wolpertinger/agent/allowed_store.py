@@ -51,6 +51,21 @@ class Pool:
         places = zip(number.tolist(), first.tolist(), last.tolist(), strict=True)
         return [self._blocks[block][start:end] for block, start, end in places]
 
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All rows by place, and their lengths, for `restore`."""
+        rows = self.read(*np.nonzero(self.length))
+        return {"length": self.length, "numbers": np.concatenate(rows) if rows else np.empty(0, self.dtype)}
+
+    def restore(self, length: npt.NDArray[np.int32], numbers: npt.NDArray[Any], position: int) -> None:
+        """Write what `to_arrays` gave, of a ring whose next row goes to `position`, into an empty pool."""
+        if length.shape != self.length.shape or length.sum() != len(numbers):
+            raise ValueError(f"{len(numbers)} numbers for lengths {length.shape}, a pool has {self.length.shape}")
+        ends = length.astype(np.int64).cumsum().reshape(length.shape)
+        for place in (position + np.arange(len(length))) % len(length):
+            if length[place].any():
+                pairs = zip(ends[place] - length[place], ends[place], strict=True)
+                self.write(int(place), [numbers[start:end] for start, end in pairs])
+
     @property
     def nbytes(self) -> int:
         """Memory in use."""
@@ -61,7 +76,7 @@ class AllowedStore:
     """Beside a replay buffer: what the next state of each transition allows, and vectors that came with the states."""
 
     def __init__(self, buffer: ReplayBuffer, actions: ActionSet, form: str | None) -> None:
-        if type(buffer) not in KNOWN:
+        if type(buffer) not in KNOWN:  # another one may sample otherwise
             raise ValueError(
                 f"{type(buffer).__name__} does not say which transitions it sampled: with environments that say what "
                 f"they allow take {', '.join(kind.__name__ for kind in KNOWN)}, or give allowed=, a function"
@@ -75,7 +90,7 @@ class AllowedStore:
         self.vectors = Pool(shape, np.float32) if offered and form is not None else None
         self.executed = np.zeros((*shape, actions.dim), np.float32) if offered else None
         self._places: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
-        self._inner = buffer._get_samples
+        self._inner = type(buffer)._get_samples.__get__(buffer)  # not that of a store before this one
         buffer._get_samples = self._get_samples  # type: ignore[method-assign]
         buffer.allowed_store = self  # type: ignore[attr-defined]
 
@@ -129,8 +144,23 @@ class AllowedStore:
         ends[:, -1] = True
         return (batch_inds + ends.argmax(axis=1)) % buffer.buffer_size
 
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that `restore` needs."""
+        arrays = {f"{name}.{part}": array for name, pool in self._pools() for part, array in pool.to_arrays().items()}
+        return arrays if self.executed is None else {**arrays, "executed": self.executed}
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Put what `to_arrays` gave in place, into an empty store whose buffer has been filled."""
+        for name, pool in self._pools():
+            pool.restore(arrays[f"{name}.length"], arrays[f"{name}.numbers"], self.buffer.pos)
+        if self.executed is not None:
+            self.executed[:] = arrays["executed"]
+
+    def _pools(self) -> list[tuple[str, Pool]]:
+        return [("allowed", self.pool), *([] if self.vectors is None else [("vectors", self.vectors)])]
+
     @property
     def nbytes(self) -> int:
         """Memory in use."""
-        pools = [self.pool, *([] if self.vectors is None else [self.vectors])]
-        return sum(pool.nbytes for pool in pools) + (0 if self.executed is None else self.executed.nbytes)
+        own = 0 if self.executed is None else self.executed.nbytes
+        return own + sum(pool.nbytes for _, pool in self._pools())

@@ -18,6 +18,7 @@ from wolpertinger.actions import ActionSet
 from wolpertinger.agent import buffer_files, checkpoint, validation
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.agent.restrictions import Restrictions
 from wolpertinger.envs.allowed_info import AllowedInInfo, says_allowed
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
@@ -34,6 +35,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     """The constructor's, by name, as they were given."""
     _actions_from_env: bool
     k: int
+    restrictions: Restrictions
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
@@ -83,7 +85,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
 
     def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
-        buffer_files.load_buffer(self.replay_buffer, path)
+        buffer_files.load_buffer(self.replay_buffer, path, self.actions)
 
     @classmethod
     def load(

@@ -69,6 +69,7 @@ def _describe(agent: "ActionSetAlgorithm") -> dict[str, Any]:
         "observation_space": encoding.encode_space(agent.observation_space),
         "action_space": encoding.encode_space(action_space),
         "n_envs": agent.n_envs,
+        "restricted_by_env": agent.restrictions.from_env,
         "counters": {name: getattr(agent, name) for name in COUNTERS},
         "versions": {name: version(name) for name in ("wolpertinger", "torch", "stable-baselines3")},
     }
@@ -126,7 +127,7 @@ def load(
         with encoding.readable(CANDIDATES):
             agent.policy.behaviour.source.load_state_dict(safetensors.torch.load(files[CANDIDATES]))
     if "replay_buffer.json" in files:
-        restore_buffer(agent.replay_buffer, files)
+        restore_buffer(agent.replay_buffer, files, agent.actions)
     return agent
 
 
@@ -168,6 +169,7 @@ def _build(
             require_same_actions(action_set, env)
     agent._setup_model()
     vars(agent).update(counters)
+    agent.restrictions.from_env = config["restricted_by_env"] and agent.restrictions.function is None
     return agent
 
 

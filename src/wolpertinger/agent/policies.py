@@ -1,5 +1,6 @@
 """The policy as Stable-Baselines3 knows it: networks, optimisers, and what predicts."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -157,9 +158,12 @@ class WolpertingerPolicy(BasePolicy):
 
     def rank(self, obs: PyTorchObs, allowed: Allowed | None = None, top: int = 1, k: int | None = None) -> Ranking:
         """The `top` best of k candidates by the predictor, by the critic as it is."""
-        self.predictor.source.expire()
-        states = self.predictor.propose(self.actor, obs, allowed)
-        return self.predictor.rank(states, self.predicting_critic, top, k)
+        predictor = self.predictor
+        if k is not None and k != predictor.k:
+            predictor = copy.copy(predictor)
+            predictor.k = k
+        predictor.source.expire()
+        return predictor.rank(predictor.propose(self.actor, obs, allowed), self.predicting_critic, top)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         loaded = super().load_state_dict(*args, **kwargs)

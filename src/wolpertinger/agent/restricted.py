@@ -14,15 +14,12 @@ from wolpertinger.actions import Allowed
 from wolpertinger.agent.allowed_store import AllowedStore
 from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.explanation import Explanation, RankedActions, explain, rank_actions
-from wolpertinger.agent.restrictions import Restrictions
 
 Observation = npt.NDArray | dict[str, npt.NDArray]
 
 
 class RestrictedAlgorithm(ActionSetAlgorithm):
     """Keeps what states allow beside their observations, from the environment to the targets."""
-
-    restrictions: Restrictions
 
     def _setup_learn(self, total_timesteps: int, *args: Any, **kwargs: Any) -> Any:
         had_obs = self._last_obs is not None

@@ -33,9 +33,9 @@ class Policy:
         return States(obs, actor(obs) if self.source.needs_actor else None, allowed)
 
     @torch.no_grad()
-    def rank(self, states: States, critic: Critic, top: int = 1, k: int | None = None) -> Ranking:
+    def rank(self, states: States, critic: Critic, top: int = 1) -> Ranking:
         """The `top` best by `critic` of each state's k candidates (Algorithm 1 after its first line)."""
-        k = min(self.k if k is None else k, self.actions.n)  # actions may have been removed since k was set
+        k = min(self.k, self.actions.n)  # actions may have been removed since k was set
         source = self.source
         if states.allowed is not None:
             with self.timer("lookup"):

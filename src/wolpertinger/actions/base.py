@@ -100,6 +100,10 @@ class ActionSet(ABC):
         """n actions drawn uniformly: ids (n,) or digits (n, d)."""
         return sample_space(self.space, rng, n)
 
+    def sample_vectors(self, rng: np.random.Generator, n: int) -> npt.NDArray[np.float32]:
+        """Vectors (n, dim) of such actions, by which networks scale them."""
+        return self.embed(self.sample(rng, n))
+
     def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether each of these actions is in the set: ids (...) or digits (..., d) become (...)."""
         sizes, given = _sizes(self.space), np.asarray(actions, np.int64)

@@ -22,7 +22,7 @@ class OfferedActions(ActionSet):
         for name, value in (("n", n), ("dim", dim)):
             check_number(name, value, least=1, whole=True)
         self._n, self._dim = int(n), int(dim)
-        self._low, self._high = (np.broadcast_to(np.asarray(bound, np.float32), (dim,)) for bound in (low, high))
+        self._low, self._high = (np.full(dim, bound, np.float32) for bound in (low, high))
         if not (np.isfinite(self._low) & np.isfinite(self._high) & (self._low <= self._high)).all():
             raise ValueError(f"low={low!r}, high={high!r}: give finite numbers, low not above high")
 
@@ -61,6 +61,10 @@ class OfferedActions(ActionSet):
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Not known without the state."""
         raise ValueError(f"{self!r}: vectors come with the state; the environment must say what it allows")
+
+    def sample_vectors(self, rng: np.random.Generator, n: int) -> npt.NDArray[np.float32]:
+        """Any in the box: which ones there are is not known."""
+        return rng.uniform(self._low, self._high, (n, self._dim)).astype(np.float32)
 
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """Not known without the state."""

@@ -43,19 +43,6 @@ def direct(request, monkeypatch):
     return request.param
 
 
-def watch_targets(agent, env, monkeypatch):
-    """Every action that a critic of targets is shown must be allowed in the state that it is shown in."""
-    seen, embed = [], agent.policy.behaviour.embed
-    score = restricted.evaluate_pairs
-
-    def watched(critic, features, vectors, states):
-        seen.append((critic, features, vectors, states))
-        return score(critic, features, vectors, states)
-
-    monkeypatch.setattr(restricted, "evaluate_pairs", watched)
-    return seen, embed
-
-
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("share", ["one", 0.2, "all but one"])
 def test_no_illegal_action_is_executed(source, share, direct):
@@ -93,10 +80,10 @@ def test_targets_look_at_what_the_next_state_allows(monkeypatch, direct, n_steps
     for row in range(200):
         if batch.discounts[row]:
             expected = np.sort(env.stock(batch.next_obs[row].numpy()))
-            np.testing.assert_array_equal(batch.next_allowed.row(row), expected)
+            np.testing.assert_array_equal(batch.next_allowed.states[row], expected)
     assert (batch.discounts > 0).any()
     ranking = agent.learner._rank_next(batch)
-    assert batch.next_allowed.holds(ranking.actions.numpy()).all()
+    assert np.all(batch.next_allowed.holds(ranking.actions.numpy()))
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])
@@ -111,7 +98,7 @@ def test_the_pool_lets_go_what_is_overwritten(monkeypatch, n_envs):
     batch = agent._sample(300)
     for row in np.flatnonzero(batch.discounts.numpy()):
         expected = np.sort(env.envs[0].unwrapped.stock(batch.next_obs[row].numpy()))
-        np.testing.assert_array_equal(batch.next_allowed.row(row), expected)
+        np.testing.assert_array_equal(batch.next_allowed.states[row], expected)
 
 
 def test_an_unknown_last_state_is_taken_as_terminated():
@@ -158,7 +145,7 @@ def test_a_function_gets_observations_that_are_not_normalised(n_steps):
             original = env.unnormalize_obs(batch.next_obs[row].numpy())
             near = [np.abs(original - kept[0]).max() for kept in agent.replay_buffer.next_observations[:40]]
             expected = inner.stock(agent.replay_buffer.next_observations[int(np.argmin(near)), 0])
-            np.testing.assert_array_equal(batch.next_allowed.row(row), np.sort(expected))
+            np.testing.assert_array_equal(batch.next_allowed.states[row], np.sort(expected))
 
 
 def test_predicting_obeys_what_it_is_told(direct):
@@ -336,7 +323,7 @@ def test_allowed_levels(actions, direct):
     agent = small_agent(env, learning_starts=10, k=3).learn(30)
     assert env.illegal == 0
     batch = agent._sample(50)
-    assert batch.next_allowed.holds(agent.learner._rank_next(batch).actions.numpy()).all()
+    assert np.all(batch.next_allowed.holds(agent.learner._rank_next(batch).actions.numpy()))
 
 
 def test_digits_of_a_product(direct):
@@ -396,9 +383,8 @@ def test_vectors_that_come_with_the_state(say, source, direct):
         if batch.discounts[row]:
             ids, vectors = env.hand(batch.next_obs[row].numpy())
             order = np.argsort(ids)
-            np.testing.assert_array_equal(batch.next_allowed.row(row), ids[order])
-            own = batch.next_allowed.rows(slice(row, row + 1)).vectors
-            np.testing.assert_array_equal(own, vectors[order])
+            np.testing.assert_array_equal(batch.next_allowed.states[row], ids[order])
+            np.testing.assert_array_equal(batch.next_allowed.own_vectors[row], vectors[order])
     ids, vectors = env.hand(OBS[0])
     ranked = agent.rank(OBS[0], allowed=(ids, vectors), top=20)
     state = torch.from_numpy(OBS[0])

@@ -1,7 +1,7 @@
 """The nearest of the allowed actions: by a scan of those, or by a lookup for more than are wanted."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SCANNED = 16  # a scan reads so many rows in the time that a lookup takes for one neighbour
 SPARE = 1.5  # times as many as are expected to do
 MOST_WANTED = 2**20  # of a lookup
+MARGIN = 1e-6  # of a squared distance in float32, per dimension, where 1 is as far as it goes
 AT_ONCE = 2**22  # actions that lookups find together
 
 
@@ -28,32 +29,37 @@ def nearest_among(actions: "ActionSet", protos: npt.NDArray[np.floating], k: int
 
     A scan is exact, ties by id; a lookup has the recall of `actions.nearest`, so that share of the allowed ones too.
     """
-    counts = allowed.counts
-    scanned = [allowed.vectors is not None or scan_pays(int(m), k, actions.n) for m in counts]
-    found: list[Actions] = [np.empty(0, np.int64)] * len(allowed)
-    vectors = [np.empty((0, actions.dim), np.float32)] * len(allowed)
+    scanned = np.array([allowed.own_vectors is not None or scan_pays(int(m), k, actions.n) for m in allowed.counts])
+    found: list[Allowed] = [allowed.rows(slice(0, 0))] * len(allowed)
     for number in np.flatnonzero(scanned).tolist():
-        one = allowed.rows(slice(number, number + 1)).listed()
-        own = actions.embed(one.actions) if one.vectors is None else one.vectors
-        order = nearest_rows(own, protos[number], k)
-        found[number], vectors[number] = one.actions[order], own[order]
-    looked_up = np.flatnonzero(~np.asarray(scanned))
-    if looked_up.size:
-        rest, points = allowed.rows(looked_up), protos[looked_up]
-        parts = widen(lambda rows, wanted: actions.nearest(points[rows], wanted), rest, k, actions.n)
-        for number, row in zip(looked_up.tolist(), parts, strict=True):
-            found[number] = row
-    return Allowed.of_rows(found, None if allowed.vectors is None else vectors)
+        own = allowed.rows(slice(number, number + 1)).listed()
+        vectors = actions.embed(own.states[0]) if own.own_vectors is None else own.own_vectors[0]
+        found[number] = own.pick(nearest_rows(vectors, protos[number], k))
+    if (rest := np.flatnonzero(~scanned)).size:
+        points = protos[rest]
+        parts = widen(lambda rows, wanted: actions.nearest(points[rows], wanted), allowed.rows(rest), k, actions.n)
+        for number, row in zip(rest.tolist(), parts, strict=True):
+            found[number] = Allowed([row])
+    return join(found)
+
+
+def join(single: Sequence[Allowed]) -> Allowed:
+    """Batches of one state as one batch."""
+    own = [part.own_vectors[0] for part in single if part.own_vectors is not None]
+    return Allowed([part.states[0] for part in single], own or None)
 
 
 def nearest_rows(vectors: npt.NDArray[np.float32], point: npt.NDArray[np.floating], k: int) -> Actions:
     """Places (k,) of the rows (n, dim) nearest to a point (dim,), nearest first, ties by place; of all, if fewer."""
-    difference = vectors - np.asarray(point, np.float64)
-    distances = np.einsum("nd,nd->n", difference, difference)
-    near = np.arange(len(distances))
-    if k < len(distances):
-        near = np.flatnonzero(distances <= np.partition(distances, k - 1)[k - 1])
-    return near[np.argsort(distances[near], kind="stable")][:k]
+    near = np.arange(len(vectors))
+    if k < len(vectors):  # by distances in float32, and whatever their errors leave open
+        difference = vectors - point.astype(np.float32)
+        distances = np.einsum("nd,nd->n", difference, difference)
+        largest = np.partition(distances, k - 1)[k - 1]
+        scale = np.abs(point).max() + np.sqrt(largest)
+        near = np.flatnonzero(~(distances > largest + MARGIN * len(point) * (scale * scale)))
+    exact = vectors[near] - point.astype(np.float64)
+    return near[np.argsort(np.einsum("nd,nd->n", exact, exact), kind="stable")][:k]
 
 
 def widen(find: Callable[[Actions, int], Actions], allowed: Allowed, k: int, n: int) -> list[Actions]:

@@ -157,7 +157,7 @@ class ActionProduct(ActionSet):
         if not isinstance(allowed, AllowedLevels):
             return super().nearest_allowed(protos, k, allowed)
         queries = check_queries(protos, self.dim).astype(np.float64)
-        return Allowed.of_rows(nearest_combinations(self._factors, queries, k, allowed))
+        return Allowed(nearest_combinations(self._factors, queries, k, allowed))
 
     @property
     def factors(self) -> tuple[int, ...]:

@@ -32,13 +32,13 @@ def read_allowed(given: Any, actions: ActionSet, where: Where = "state {}".forma
 
 
 def empty_allowed(actions: ActionSet, form: str) -> Allowed:
-    """What no states allow, in a form: its `unpack` makes that of any number of states."""
+    """What allows nothing, in a form: its `unpack` makes that of any number of states."""
     if form == "levels":
         assert actions.factors is not None
         has_ids = isinstance(actions.space, spaces.Discrete)
         sizes = np.asarray(actions.factors, np.int64)
         return AllowedLevels(np.empty(0, np.int64), np.zeros(1, np.int64), sizes, has_ids)
-    return Allowed(np.empty((0, *(actions.space.shape or ())), np.int64), np.zeros(1, np.int64))
+    return Allowed([np.empty((0, *(actions.space.shape or ())), np.int64)])
 
 
 def _read_mask(row: Any, actions: ActionSet, where: str) -> Any:
@@ -79,26 +79,19 @@ def _read_row(own: Any, vectors: Any, actions: ActionSet, where: str) -> tuple[A
 
 
 def _check(rows: list[tuple[Actions, Vectors | None]], actions: ActionSet, where: Where) -> Allowed:
-    """All states side by side, each one's actions in ascending order, if they are in the set."""
-    own = [row for row, _ in rows]
-    vectors = [part for _, part in rows if part is not None]
-    found = Allowed.of_rows(own, vectors or None)
-    if not (inside := actions.holds(found.actions)).all():
-        first = int(np.argmin(inside))
-        number = int(np.searchsorted(found.offsets, first, side="right")) - 1
-        raise UnknownActionError(f"{where(number)} allows action {found.actions[first]}, which is not in {actions!r}")
-    if _is_ascending(found):
-        return found
-    ordered = [place_in_order(row, part) for row, part in rows]
-    return Allowed.of_rows([row for row, _ in ordered], [part for _, part in ordered if part is not None] or None)
+    """All states, each one's actions in ascending order, if they are in the set."""
+    for number, (own, _) in enumerate(rows):
+        if not (inside := actions.holds(own)).all():
+            raise UnknownActionError(
+                f"{where(number)} allows action {own[np.argmin(inside)]}, which is not in {actions!r}"
+            )
+    ordered = [pair if _is_ascending(pair[0]) else place_in_order(*pair) for pair in rows]
+    vectors = [own for _, own in ordered if own is not None]
+    return Allowed([own for own, _ in ordered], vectors or None)
 
 
-def _is_ascending(found: Allowed) -> bool:
-    if found.actions.ndim == 2:
-        return False  # digits are few: they are put in order in any case
-    rises = np.diff(found.actions) > 0
-    rises[found.offsets[1:-1] - 1] = True  # where another state's begin
-    return bool(rises.all())
+def _is_ascending(own: Actions) -> bool:
+    return own.ndim == 1 and bool((own[1:] > own[:-1]).all())  # digits are put in order in any case
 
 
 def place_in_order(actions: Actions, vectors: Vectors | None) -> tuple[Actions, Vectors | None]:

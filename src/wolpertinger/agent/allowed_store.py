@@ -98,8 +98,8 @@ class AllowedStore:
         """What the next states allow of the transitions at one position; vectors of what was executed, if offered."""
         if arrived is not None:
             self.pool.write(position, arrived.pack())
-            if self.vectors is not None and arrived.vectors is not None:
-                self.vectors.write(position, [part.ravel() for part in arrived.pack_vectors()])
+            if self.vectors is not None and arrived.own_vectors is not None:
+                self.vectors.write(position, [own.ravel() for own in arrived.own_vectors])
         if self.executed is not None and executed is not None:
             self.executed[position] = executed
 

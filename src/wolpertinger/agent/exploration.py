@@ -120,7 +120,7 @@ class Explorer:
             for place, subset in zip(guided, offered(places[guided]), strict=True):
                 subset = np.asarray(subset)[self.actions.holds(subset)]  # some may have been removed
                 if allowed is not None:
-                    subset = subset[allowed.rows(slice(place, place + 1)).holds(subset[None])[0]]
+                    subset = subset[allowed.rows(slice(place, place + 1)).holds([subset])[0]]
                 if len(subset):  # else it stays one of all
                     actions[place] = subset[self.rng.integers(len(subset))]
         return actions

@@ -70,9 +70,9 @@ class Restrictions:
         if not self.actions.has_offered_vectors:
             return None
         assert self._now is not None
-        assert self._now.vectors is not None
-        places = [np.searchsorted(self._now.row(row), action) for row, action in enumerate(executed.ravel())]
-        return self._now.vectors[self._now.offsets[:-1] + np.array(places)]
+        assert self._now.own_vectors is not None
+        offered = zip(self._now.states, self._now.own_vectors, executed, strict=True)
+        return np.stack([vectors[np.searchsorted(ids, action)] for ids, vectors, action in offered])
 
     def of(self, obs: Any, where: Callable[[int], str] = "state {}".format) -> Allowed:
         """What the function says of a batch of observations."""
@@ -111,7 +111,8 @@ class Restrictions:
                 own = slice(row, row + 1)
                 states[row] = arrived.only(executed[own], None if vectors is None else vectors[own])
         packed = [own.pack()[0] for own in states]
-        return arrived.unpack(packed, None if vectors is None else [own.pack_vectors()[0] for own in states])
+        own_vectors = [own.own_vectors[0] for own in states if own.own_vectors is not None]
+        return arrived.unpack(packed, own_vectors or None)
 
     def _ask(self, env: VecEnv, infos: Infos, step: int) -> Allowed:
         """What the environments say of their current states."""

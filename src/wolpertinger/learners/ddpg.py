@@ -15,6 +15,7 @@ from wolpertinger.policy.scoring import score_exactly
 from wolpertinger.policy.sources import GivenSource
 from wolpertinger.settings import Settings, check_choice, check_number
 
+SHARED_PER_OWN = 4  # target samples that all states share, for one of each state's own, which costs many times as much
 LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
 
 
@@ -37,7 +38,7 @@ class DDPG(Settings):
     """Where the target action of line 13 comes from: 0, from the full policy (the paper); else it is the best among the
     batch's executed actions and so many random ones, the same for all states. That costs little whatever the size of A,
     and is less prone to overestimate values of actions that were never tried. Where states say what they allow, each
-    has so many random ones of its own."""
+    has a quarter as many random ones of its own, or all, if they are fewer."""
 
     def __post_init__(self) -> None:
         check_choice("critic_loss", self.critic_loss, LOSSES)
@@ -94,7 +95,7 @@ class DDPGLearner:
         if not self.settings.target_samples:
             return self.policy.rank(self._next_states(batch), self.networks.critic_target)
         if batch.next_allowed is not None:  # each state has its own: so many random ones of them
-            some = batch.next_allowed.thin(self._rng, self.settings.target_samples)
+            some = batch.next_allowed.thin(self._rng, max(1, self.settings.target_samples // SHARED_PER_OWN))
             return self._sampled.rank(States(batch.next_obs, None, some), self.networks.critic_target)
         actions, executed = self.policy.actions, batch.actions.numpy(force=True)
         held = executed[actions.holds(executed)]  # some may have been removed since

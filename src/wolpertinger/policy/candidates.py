@@ -84,23 +84,26 @@ class RaggedCandidates(Candidates):
         """From each state's candidates: those of one or more sources, each of one state."""
         names = tuple(dict.fromkeys(name for row in rows for name, _ in row))
         parts = [[own for _, own in row] for row in rows]
-        whole = Allowed.of_rows([np.concatenate([own.actions for own in row]) for row in parts],
-                                _vectors_of(parts))  # fmt: skip
+        own = [np.concatenate([part.own_vectors[0] for part in row if part.own_vectors is not None]) for row in parts
+               if row[0].own_vectors is not None]  # fmt: skip
+        whole = Allowed([np.concatenate([part.states[0] for part in row]) for row in parts], own or None)
         codes = [names.index(name) for row in rows for name, _ in row]
-        counts = [len(own.actions) for row in parts for own in row]
+        counts = [len(part.states[0]) for row in parts for part in row]
         return cls(whole, names, np.repeat(np.array(codes, np.uint8), counts))
 
-    def of_state(self, number: int) -> list[tuple[str, Allowed]]:
-        """One state's candidates by their finders."""
+    def of_state(self, number: int, kept: npt.NDArray[np.bool_]) -> list[tuple[str, Allowed]]:
+        """What is kept of one state's candidates, by their finders."""
         own = self.found.rows(slice(number, number + 1))
         if self.found_by is None:
-            return [(self.source, own)]
-        by = self.found_by[self.found.offsets[number] : self.found.offsets[number + 1]]
-        return [(name, own.pick(by == code)) for code, name in enumerate(self.names) if (by == code).any()]
+            by = np.zeros(len(kept), np.uint8)
+        else:
+            by = self.found_by[self.found.offsets[number] : self.found.offsets[number + 1]]
+        codes = [code for code in range(len(self.names)) if (kept & (by == code)).any()]
+        return [(self.names[code], own.pick(kept & (by == code))) for code in codes]
 
     @property
     def only(self) -> Tensor | None:
-        if len(self.found.actions) != len(self.found):  # each state has one at least
+        if (self.found.counts != 1).any():
             return None
         return torch.from_numpy(self.found.actions).unsqueeze(1)
 
@@ -113,8 +116,3 @@ class RaggedCandidates(Candidates):
                 self.found_by[self.found.offsets[:-1, None] + np.minimum(places, counts - 1)]
             ]
         return np.where(places < counts, named, "")
-
-
-def _vectors_of(parts: Sequence[Sequence[Allowed]]) -> list[npt.NDArray[np.float32]] | None:
-    own = [[part.vectors for part in row if part.vectors is not None] for row in parts]
-    return [np.concatenate(row) for row in own] if any(own) else None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -55,7 +56,7 @@ class CandidateSource(ABC):
             return torch.cat(list(blocks), dim=1).numpy(force=True)
 
         rows = widen(find, states.allowed, k, self.actions.n)
-        return RaggedCandidates(Allowed.of_rows(rows), (names[0],))
+        return RaggedCandidates(Allowed(rows), (names[0],))
 
     def critic_updated(self) -> None:  # noqa: B027 - most sources do not depend on the critic
         """The critic has learned: what was made of it is out of date by one more update."""
@@ -179,8 +180,13 @@ class UnionSource(CandidateSource):
 
     def find_allowed(self, states: States, k: int) -> RaggedCandidates:
         found = [source.find_allowed(states, k) for source in self.sources]
-        states_of = range(len(states))
-        return RaggedCandidates.gather([[own for part in found for own in part.of_state(row)] for row in states_of])
+        whole = [[np.ones(count, np.bool_) for count in part.found.counts] for part in found]
+        return RaggedCandidates.gather(
+            [
+                [own for part, kept in zip(found, whole, strict=True) for own in part.of_state(row, kept[row])]
+                for row in range(len(states))
+            ]
+        )
 
     def critic_updated(self) -> None:
         for source in self.sources:

@@ -5,7 +5,8 @@ restricted over unrestricted in the same rounds, and the bytes that the replay b
 """
 
 import statistics
-from typing import Any
+from operator import truediv
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +16,7 @@ from gymnasium import spaces
 from benchmarks.measure import describe_index, say, spread, time_rounds, write_result
 from benchmarks.speed.agents import Trainer, spread_protos, tune
 from wolpertinger import ActionTable, Wolpertinger
+from wolpertinger.agent.allowed_store import AllowedStore
 from wolpertinger.threads import count_threads
 
 N, DIM, OBS, SHARE, KEPT = 1_000_000, 20, 16, 0.01, 200
@@ -31,7 +33,9 @@ class Shelf(gym.Env):
 
     observation_space = spaces.Box(-1, 1, (OBS,), np.float32)
     action_space = spaces.Discrete(N)
-    sets = [np.sort(np.random.default_rng(seed).choice(N, int(SHARE * N), replace=False)) for seed in range(KEPT)]
+    sets: ClassVar = [
+        np.sort(np.random.default_rng(seed).choice(N, int(SHARE * N), replace=False)) for seed in range(KEPT)
+    ]
 
     def _draw(self) -> npt.NDArray[np.float32]:
         self.obs = self.np_random.uniform(-1, 1, OBS).astype(np.float32)
@@ -98,18 +102,21 @@ def measure(form: str) -> dict[str, Any]:
     for contender, trainer in trainers.items():
         buffer = trainer.agent.replay_buffer
         store = getattr(buffer, "allowed_store", None)
-        kept = int(store.pool.length.astype(bool).sum()) if store is not None else 0
         rows[contender] = {
             "seconds": spread(seconds[contender]),
-            "times_unrestricted": statistics.median(
-                own / other for own, other in zip(seconds[contender], first, strict=True)
-            ),
+            "times_unrestricted": statistics.median(map(truediv, seconds[contender], first)),
             "parts": trainer.median_parts(),
             "index": describe_index(trainer.agent),
-            "bytes_per_transition": (store.pool.nbytes - 12 * store.pool.length.size) / kept + 12 if kept else 0.0,
+            "bytes_per_transition": 0.0 if store is None else bytes_per_transition(store),
         }
         say(f"{form}, {contender}: {rows[contender]['times_unrestricted']:.2f} times, {rows[contender]['parts']}")
     return {"k": trainer.agent.k, "batch": trainer.agent.batch_size, "contenders": rows}
+
+
+def bytes_per_transition(store: AllowedStore) -> float:
+    """Of the transitions that are there: the addresses of all others are allocated too."""
+    length, per_address = store.pool.length, store.pool.start.itemsize + store.pool.length.itemsize
+    return (store.nbytes - per_address * length.size) / np.count_nonzero(length) + per_address
 
 
 def main() -> None:

@@ -72,7 +72,9 @@ def best_of_ragged(
 
     features, numbers = critic.features(states.obs), torch.arange(len(states), device=device).repeat_interleave(counts)
     if len(actions) <= AT_ONCE and (found.counts == found.counts[0]).all():  # as many in each state, which goes faster
-        values = evaluate(critic, features, vectors_at(slice(None)).unflatten(0, (len(states), -1))).flatten()
+        values = evaluate(
+            critic, features, vectors_at(slice(None)).view(len(states), len(actions) // len(states), -1)
+        ).flatten()
     else:
         blocks = (slice(start, start + AT_ONCE) for start in range(0, len(actions), AT_ONCE))
         values = torch.cat([evaluate_pairs(critic, features, vectors_at(block), numbers[block]) for block in blocks])

@@ -19,14 +19,25 @@ if TYPE_CHECKING:
         Levels,
         NoAllowedActionError,
         OfferedActions,
+        Slate,
         TooManyActionsError,
         UnknownActionError,
     )
     from wolpertinger.agent import CheckpointError, Explanation, Exploration, RankedActions, Wolpertinger
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
-    from wolpertinger.networks import MLP, TwoTower
-    from wolpertinger.policy import BestByCritic, Candidates, CandidateSource, Everything, Nearest, States, Union
+    from wolpertinger.networks import MLP, PerItem, TwoTower
+    from wolpertinger.policy import (
+        BestByCritic,
+        Candidates,
+        CandidateSource,
+        Everything,
+        Nearest,
+        SlotBySlot,
+        States,
+        TopItems,
+        Union,
+    )
 else:  # type checkers know the names above, and no others
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -39,14 +50,23 @@ else:  # type checkers know the names above, and no others
                 "Levels",
                 "NoAllowedActionError",
                 "OfferedActions",
+                "Slate",
                 "TooManyActionsError",
                 "UnknownActionError",
             ),
             "wolpertinger.agent": ("CheckpointError", "Explanation", "Exploration", "RankedActions", "Wolpertinger"),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
-            "wolpertinger.networks": ("MLP", "TwoTower"),
-            "wolpertinger.policy": ("BestByCritic", "Everything", "Nearest", "States", "Union"),
+            "wolpertinger.networks": ("MLP", "PerItem", "TwoTower"),
+            "wolpertinger.policy": (
+                "BestByCritic",
+                "Everything",
+                "Nearest",
+                "SlotBySlot",
+                "States",
+                "TopItems",
+                "Union",
+            ),
             "wolpertinger.policy.candidates": ("Candidates",),
             "wolpertinger.policy.sources": ("CandidateSource",),
         },
@@ -73,9 +93,13 @@ __all__ = [
     "Nearest",
     "NoAllowedActionError",
     "OfferedActions",
+    "PerItem",
     "RankedActions",
+    "Slate",
+    "SlotBySlot",
     "States",
     "TooManyActionsError",
+    "TopItems",
     "TwoTower",
     "Union",
     "UnknownActionError",

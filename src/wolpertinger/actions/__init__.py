@@ -14,9 +14,10 @@ from wolpertinger.actions.base import (
 from wolpertinger.actions.offered import OfferedActions
 from wolpertinger.actions.product import ActionProduct
 from wolpertinger.actions.reading import read_allowed
+from wolpertinger.actions.slate import Slate
 from wolpertinger.actions.table import ActionTable
 
-STORED: dict[str, type[ActionSet]] = {"table": ActionTable, "product": ActionProduct}
+STORED: dict[str, type[ActionSet]] = {"table": ActionTable, "product": ActionProduct, "slate": Slate}
 """The sets that a checkpoint can hold, by their `kind`."""
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Levels",
     "NoAllowedActionError",
     "OfferedActions",
+    "Slate",
     "TooManyActionsError",
     "UnknownActionError",
     "count_actions",

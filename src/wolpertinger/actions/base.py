@@ -39,6 +39,8 @@ class ActionSet(ABC):
     """What a checkpoint calls sets that it can hold; None: the file holds the fingerprint only."""
     has_offered_vectors: ClassVar[bool] = False
     """Whether vectors come with the state: there are none but those that it offers beside the ids."""
+    slots: int | None = None
+    """Items of a slate, where actions are slates."""
 
     @property
     @abstractmethod

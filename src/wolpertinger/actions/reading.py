@@ -10,6 +10,7 @@ from gymnasium import spaces
 from wolpertinger.actions.allowed import Actions, Allowed, NoAllowedActionError, UnknownActionError, Vectors
 from wolpertinger.actions.allowed_levels import AllowedLevels, Levels
 from wolpertinger.actions.base import ActionSet
+from wolpertinger.actions.slate import AllowedItems, Slate, read_items
 
 FORMS = "ids (m,) or digits (m, d), a mask, Levels([...]), or a pair (ids, vectors)"
 Where = Callable[[int], str]
@@ -23,6 +24,8 @@ def read_allowed(given: Any, actions: ActionSet, where: Where = "state {}".forma
     """
     if isinstance(given, Allowed):
         return given
+    if isinstance(actions, Slate):
+        return read_items(read_allowed(given, actions.items, where), actions, where)
     rows = [_read_mask(row, actions, where(number)) for number, row in enumerate(given)]
     if any(isinstance(row, Levels) for row in rows):
         return _read_levels(rows, actions, where)
@@ -33,6 +36,9 @@ def read_allowed(given: Any, actions: ActionSet, where: Where = "state {}".forma
 
 def empty_allowed(actions: ActionSet, form: str) -> Allowed:
     """What allows nothing, in a form: its `unpack` makes that of any number of states."""
+    if form == "items":
+        assert isinstance(actions, Slate)
+        return AllowedItems([], actions.slots, actions.repeats)
     if form == "levels":
         assert actions.factors is not None
         has_ids = isinstance(actions.space, spaces.Discrete)

@@ -21,7 +21,7 @@ from wolpertinger.agent.restricted import RestrictedAlgorithm
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
 from wolpertinger.agent.validation import match_actions, require_fixed_observations, require_guidance
 from wolpertinger.learners import Learner, LearnerFactory, Transitions, make_learner_settings
-from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
+from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.settings import read_settings
@@ -41,7 +41,8 @@ class Wolpertinger(RestrictedAlgorithm):
     :param critic: "mlp" (the paper) or `MLP(...)`; "two-tower" or `TwoTower(...)`: phi(s) . psi(a) + v(a) + u(s), which
         can search all of A.
     :param candidates: the k "nearest" to the proto-action (the paper); the k that a two-tower "critic" values most in
-        all of A, `BestByCritic(...)`; "both", k each; "all" of A; or a `CandidateSource` of your own. Noise on the
+        all of A, `BestByCritic(...)`; "both", k each; "all" of A; slates by "slots" or "top" (docs/slates.md); or a
+        `CandidateSource` of your own. Noise on the
         proto-action does not reach the critic's candidates: explore with `Exploration(epsilon=...)` (default: 0.1).
     :param rerank: "exact" scores every candidate; "screened" only those that can still win after a cheaper look at all
         of them: faster at hundreds of candidates, for the same choice all but always (see docs/performance.md).
@@ -74,7 +75,7 @@ class Wolpertinger(RestrictedAlgorithm):
         self, policy: str | type[WolpertingerPolicy], env: GymEnv | gym.vector.VectorEnv | str | None,
         actions: ActionSet | None = None, *,
         # Algorithm 1: which candidates, scored by what.
-        k: int | float | None = None, critic: str | MLP | TwoTower | None = None,
+        k: int | float | None = None, critic: str | MLP | TwoTower | PerItem | None = None,
         candidates: str | SourceFactory | None = None, rerank: str = "exact",
         allowed: AllowedFunction | None = None,
         # Algorithm 2: exploration and learning.

@@ -4,14 +4,14 @@ Every number here is ours, not the paper's, and was measured: docs/decisions/023
 paper's plain DDPG instead.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.learners import DDPG, TD3
-from wolpertinger.networks import MLP, TwoTower
-from wolpertinger.policy import BestByCritic, Nearest
+from wolpertinger.networks import MLP, PerItem, TwoTower
+from wolpertinger.policy import BestByCritic, Nearest, TopItems
 from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
@@ -43,6 +43,8 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet) -> Defaults:
     check_choice("preset", given["preset"], PRESETS)
     if given["preset"] == "paper":
         return _paper(actions)
+    if actions.slots is not None and given["candidates"] is None and given["critic"] is None:
+        return _with_top_items(actions)
     is_searched = actions.is_listable and actions.n <= MAX_SEARCHED and not actions.is_ordinal
     if given["candidates"] is not None:
         is_searched = not getattr(given["candidates"], "needs_actor", True)
@@ -75,6 +77,17 @@ def _with_search(actions: ActionSet) -> Defaults:
         updates=SEARCH_UPDATES,
         policy_kwargs={"net_arch": [128, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},
         why=f"{_describe(actions)}: two towers search all of them",
+    )
+
+
+def _with_top_items(actions: ActionSet) -> Defaults:
+    """Slates of the items that are worth most by themselves: as above, with a critic that is a mean over the slots."""
+    searched = _with_search(actions)
+    arguments = {"critic": PerItem(), "candidates": TopItems(), "learner": DDPG()}
+    return replace(
+        searched,
+        arguments={**searched.arguments, **arguments},
+        why=f"slates of {actions.slots} items in {actions.dim:,} numbers: the top items by their single values",
     )
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.learners import Networks
-from wolpertinger.networks import MLP, Actor, Critic, TwoTower
+from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower
 from wolpertinger.policy import Nearest, Policy, Ranking
 from wolpertinger.policy.scoring import Scorer, score_exactly
 from wolpertinger.policy.screening import EightBitScreen
@@ -52,7 +52,7 @@ class WolpertingerPolicy(BasePolicy):
         actions: ActionSet,
         k: int,
         rerank: str = "exact",
-        critic: MLP | TwoTower | None = None,
+        critic: MLP | TwoTower | PerItem | None = None,
         candidates: SourceFactory | None = None,
         predict_by: str = "critic",
         net_arch: list[int] | dict[str, list[int]] | None = None,

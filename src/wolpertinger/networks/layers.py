@@ -21,6 +21,8 @@ class Shape:
     learned_features: bool
     """Whether weights that learn lie between the observation and the network."""
     dropout: float = 0.0
+    slots: int | None = None
+    """Items of a slate, where actions are slates."""
 
     def hidden(self) -> list[nn.Module]:
         """The layers that follow the first one."""

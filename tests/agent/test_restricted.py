@@ -15,6 +15,7 @@ from wolpertinger import (
     ActionProduct,
     ActionTable,
     CheckpointError,
+    Exploration,
     NoAllowedActionError,
     OfferedActions,
     UnknownActionError,
@@ -410,3 +411,9 @@ def test_her_buffers_need_a_function():
     agent.replay_buffer.__class__ = Her
     with pytest.raises(ValueError, match="Her does not say which transitions it sampled"):
         agent.learn(3)
+
+
+def test_noise_that_explores_nothing_is_warned_of_once():
+    with pytest.warns(UserWarning, match="so few actions are allowed that all of them are candidates") as warned:
+        small_agent(StockEnv(TABLE, length=4), exploration=Exploration(), learning_starts=5).learn(15)
+    assert len(warned) == 1

@@ -7,6 +7,7 @@ from benchmarks.suite.task import Task
 TASKS = {
     "sardine-bored": "sardine_tasks:BORED",
     "sardine-static": "sardine_tasks:STATIC",
+    "sardine-slates": "sardine_tasks:SLATES",
     "shop": "shop:SHOP",
     "shop-ends": "shop:ENDS",
     "inventory": "inventory:INVENTORY",

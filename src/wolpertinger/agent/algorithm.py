@@ -253,6 +253,7 @@ class Wolpertinger(RestrictedAlgorithm):
             rows = torch.as_tensor(places, device=self.device)
             states, unit = states.rows(rows), None if unit is None else unit[rows]
         ranking = behaviour.rank(states, self.critic)
+        self._warn_if_unexplored(ranking)
         self.diagnostics.add_acting(ranking, unit)
         return ranking.actions[:, 0].cpu().numpy()
 

@@ -1,5 +1,6 @@
 """The agent where states say what they allow: acting, storing, sampling and predicting obey it."""
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,12 +15,15 @@ from wolpertinger.actions import Allowed
 from wolpertinger.agent.allowed_store import AllowedStore
 from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.explanation import Explanation, RankedActions, explain, rank_actions
+from wolpertinger.policy import Ranking
 
 Observation = npt.NDArray | dict[str, npt.NDArray]
 
 
 class RestrictedAlgorithm(ActionSetAlgorithm):
     """Keeps what states allow beside their observations, from the environment to the targets."""
+
+    _has_warned = False
 
     def _setup_learn(self, total_timesteps: int, *args: Any, **kwargs: Any) -> Any:
         had_obs = self._last_obs is not None
@@ -41,6 +45,19 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
             return None
         original = self._last_obs if self._vec_normalize_env is None else self._last_original_obs
         return self.restrictions.now(original, self.num_timesteps)
+
+    def _warn_if_unexplored(self, ranking: Ranking) -> None:
+        """Where few actions are allowed all of them are candidates: noise on the proto-action changes nothing."""
+        if ranking.states.allowed is None or self._has_warned:
+            return
+        explores = self.exploration.epsilon or self.exploration.final_epsilon
+        self._has_warned = ranking.candidates.source == "allowed" and ranking.candidates.only is None and not explores
+        if self._has_warned:
+            warnings.warn(
+                "epsilon is 0, and so few actions are allowed that all of them are candidates: noise on the "
+                "proto-action explores nothing; give exploration=Exploration(epsilon=0.1), say",
+                stacklevel=5,
+            )
 
     def _store_transition(
         self,

@@ -20,7 +20,7 @@ from wolpertinger.agent.allowed_store import AllowedStore
 from wolpertinger.threads import count_threads
 
 N, DIM, OBS, SHARE, KEPT = 1_000_000, 20, 16, 0.01, 200
-BUFFER, WARM_UP, ROUNDS, SECONDS = 5_000, 1_000, 9, 2.0
+BUFFER, WARM_UP, ROUNDS, SECONDS = 5_000, 1_000, 7, 1.0
 FORMS: dict[str, dict[str, Any]] = {
     "nearest, index": {"candidates": "nearest", "k": 64, "table": {"recall": 0.99}},
     "nearest, scan": {"candidates": "nearest", "k": 64, "table": {}},
@@ -64,16 +64,15 @@ class RestrictedShelf(Shelf):
         return self.allowed_in(self.obs)
 
 
-def make_agent(contender: str, table: dict[str, Any], **settings: Any) -> Wolpertinger:
+def make_agent(contender: str, table: ActionTable, **settings: Any) -> Wolpertinger:
     """An agent that has filled its buffer a little, tuned."""
-    vectors = np.random.default_rng(1).normal(size=(N, DIM)).astype(np.float32)
     env = RestrictedShelf() if contender == "environment" else Shelf()
     if contender == "function":
         settings["allowed"] = lambda obs: [Shelf.allowed_in(own) for own in obs]
     agent = Wolpertinger(
         "MlpPolicy",
         env,
-        ActionTable(vectors, **table),
+        table,
         learning_rate=1e-6,
         buffer_size=BUFFER,
         learning_starts=WARM_UP,
@@ -84,14 +83,16 @@ def make_agent(contender: str, table: dict[str, Any], **settings: Any) -> Wolper
     )
     agent.learn(WARM_UP)
     spread_protos(agent)
-    tune(agent)
+    if not table.health:  # once for all contenders, which share it
+        tune(agent)
     return agent
 
 
 def measure(form: str) -> dict[str, Any]:
     """One form of the agent: unrestricted, and restricted by the environment and by a function."""
-    settings = FORMS[form]
-    trainers = {}
+    settings, trainers = dict(FORMS[form]), {}
+    vectors = np.random.default_rng(1).normal(size=(N, DIM)).astype(np.float32)
+    settings["table"] = ActionTable(vectors, **settings["table"])
     for contender in ("unrestricted", "environment", "function"):
         trainers[contender] = trainer = Trainer(make_agent(contender, **settings))
         step = trainer.warm_up(5, SECONDS)

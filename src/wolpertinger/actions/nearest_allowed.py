@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCANNED = 16  # a scan reads so many rows in the time that a lookup takes for one neighbour
 SPARE = 1.5  # times as many as are expected to do
 MOST_WANTED = 2**20  # of a lookup
-MARGIN = 1e-6  # of a squared distance in float32, per dimension, where 1 is as far as it goes
+MARGIN = 1e-6  # of errors in float32, per dimension, where 1 is the largest square
 AT_ONCE = 2**22  # actions that lookups find together
 
 
@@ -52,12 +52,11 @@ def join(single: Sequence[Allowed]) -> Allowed:
 def nearest_rows(vectors: npt.NDArray[np.float32], point: npt.NDArray[np.floating], k: int) -> Actions:
     """Places (k,) of the rows (n, dim) nearest to a point (dim,), nearest first, ties by place; of all, if fewer."""
     near = np.arange(len(vectors))
-    if k < len(vectors):  # by distances in float32, and whatever their errors leave open
-        difference = vectors - point.astype(np.float32)
-        distances = np.einsum("nd,nd->n", difference, difference)
-        largest = np.partition(distances, k - 1)[k - 1]
-        scale = np.abs(point).max() + np.sqrt(largest)
-        near = np.flatnonzero(~(distances > largest + MARGIN * len(point) * (scale * scale)))
+    if k < len(vectors):  # by |x|^2 - 2 x.q in float32, and whatever its errors leave open
+        squares = np.einsum("nd,nd->n", vectors, vectors)
+        order = squares - 2 * (vectors @ point.astype(np.float32))
+        margin = MARGIN * len(point) * (float(squares.max()) + float(point @ point))
+        near = np.flatnonzero(~(order > np.partition(order, k - 1)[k - 1] + margin))
     exact = vectors[near] - point.astype(np.float64)
     return near[np.argsort(np.einsum("nd,nd->n", exact, exact), kind="stable")][:k]
 

@@ -19,6 +19,8 @@ TASKS = {
     "cart-pole": "own:CART_POLE",
     "puddle-world": "own:PUDDLE_WORLD",
     "puddle-world-1": "own:PUDDLE_WORLD_1",
+    "stock": "restricted:STOCK",
+    "walls": "restricted:WALLS",
     "identity": "small:IDENTITY",
     "bit-flipping": "small:BIT_FLIPPING",
 }

@@ -21,7 +21,8 @@ def code_blocks(name):
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
 
 
-BLOCKS = [(name, i) for name in ("README.md", "docs/search.md") for i in range(len(code_blocks(name)))]
+DOCUMENTS = ("README.md", "docs/search.md", "docs/slates.md", "docs/valid-actions.md")
+BLOCKS = [(name, i) for name in DOCUMENTS for i in range(len(code_blocks(name)))]
 
 
 @pytest.mark.parametrize(("name", "number"), BLOCKS)

@@ -45,4 +45,4 @@ def make_agent(
         agent = PER_ACTION[name]("MlpPolicy", env, **settings)
     else:
         agent = Wolpertinger("MlpPolicy", env, actions, **settings)
-    return agent, lambda obs: agent.predict(obs, deterministic=True)[0]
+    return agent, lambda obs, **known: agent.predict(obs, deterministic=True, **known)[0]

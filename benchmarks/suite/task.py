@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,8 +12,8 @@ from wolpertinger import ActionSet
 EVALUATION_SEED = 10_000  # of the first evaluation episode; training takes seeds below 1,000
 EPISODES = 20
 
-Predict = Callable[[npt.NDArray[Any]], npt.NDArray[np.int64]]
-"""A batch of observations becomes a batch of actions."""
+Predict = Callable[..., npt.NDArray[np.int64]]
+"""A batch of observations becomes a batch of actions; `allowed`, where the environment says what it allows."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,12 @@ class Task:
 
 def play(env: gym.Env, predict: Predict, episodes: int, seed: int = EVALUATION_SEED) -> float:
     """The mean return of `episodes` episodes."""
-    total = 0.0
+    total, restricts = 0.0, env.has_wrapper_attr("allowed_actions")
     for episode in range(episodes):
         obs, _ = env.reset(seed=seed + episode)
         ended = False
         while not ended:
-            obs, reward, terminated, truncated, _ = env.step(predict(np.asarray(obs)[None])[0])
+            known = {"allowed": [env.get_wrapper_attr("allowed_actions")()]} if restricts else {}
+            obs, reward, terminated, truncated, _ = env.step(predict(np.asarray(obs)[None], **known)[0])
             total, ended = total + float(reward), terminated or truncated
     return total / episodes

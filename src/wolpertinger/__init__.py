@@ -11,39 +11,84 @@ from wolpertinger import envs
 from wolpertinger.imports import lazy_names
 
 if TYPE_CHECKING:
-    from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, ActionTable, TooManyActionsError
+    from wolpertinger.actions import (
+        ActionIds,
+        ActionProduct,
+        ActionSet,
+        ActionTable,
+        Allowed,
+        Levels,
+        NoAllowedActionError,
+        OfferedActions,
+        Slate,
+        TooManyActionsError,
+        UnknownActionError,
+    )
     from wolpertinger.agent import (
         BadTransitionError,
         CheckpointError,
         Explanation,
         Exploration,
+        RankedActions,
         Wolpertinger,
         WorseThanRandom,
     )
     from wolpertinger.atomic import SaveError
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3
-    from wolpertinger.networks import MLP, TwoTower
-    from wolpertinger.policy import BestByCritic, Candidates, CandidateSource, Everything, Nearest, States, Union
+    from wolpertinger.networks import MLP, PerItem, TwoTower
+    from wolpertinger.policy import (
+        BestByCritic,
+        Candidates,
+        CandidateSource,
+        Everything,
+        Nearest,
+        SlotBySlot,
+        States,
+        TopItems,
+        Union,
+    )
 else:  # type checkers know the names above, and no others
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "wolpertinger.actions": ("ActionIds", "ActionProduct", "ActionSet", "ActionTable", "TooManyActionsError"),
+            "wolpertinger.actions": (
+                "ActionIds",
+                "ActionProduct",
+                "ActionSet",
+                "ActionTable",
+                "Allowed",
+                "Levels",
+                "NoAllowedActionError",
+                "OfferedActions",
+                "Slate",
+                "TooManyActionsError",
+                "UnknownActionError",
+            ),
             "wolpertinger.agent": (
                 "BadTransitionError",
                 "CheckpointError",
                 "Explanation",
                 "Exploration",
+                "RankedActions",
                 "Wolpertinger",
                 "WorseThanRandom",
             ),
             "wolpertinger.atomic": ("SaveError",),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3"),
-            "wolpertinger.networks": ("MLP", "TwoTower"),
-            "wolpertinger.policy": ("BestByCritic", "Everything", "Nearest", "States", "Union"),
-            "wolpertinger.policy.sources": ("CandidateSource", "Candidates"),
+            "wolpertinger.networks": ("MLP", "PerItem", "TwoTower"),
+            "wolpertinger.policy": (
+                "BestByCritic",
+                "Everything",
+                "Nearest",
+                "SlotBySlot",
+                "States",
+                "TopItems",
+                "Union",
+            ),
+            "wolpertinger.policy.candidates": ("Candidates",),
+            "wolpertinger.policy.sources": ("CandidateSource",),
         },
     )
 
@@ -57,6 +102,7 @@ __all__ = [
     "ActionProduct",
     "ActionSet",
     "ActionTable",
+    "Allowed",
     "BadTransitionError",
     "BestByCritic",
     "CandidateSource",
@@ -65,12 +111,21 @@ __all__ = [
     "Everything",
     "Explanation",
     "Exploration",
+    "Levels",
     "Nearest",
+    "NoAllowedActionError",
+    "OfferedActions",
+    "PerItem",
+    "RankedActions",
     "SaveError",
+    "Slate",
+    "SlotBySlot",
     "States",
     "TooManyActionsError",
+    "TopItems",
     "TwoTower",
     "Union",
+    "UnknownActionError",
     "Wolpertinger",
     "WorseThanRandom",
     "discretize",

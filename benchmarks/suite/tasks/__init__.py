@@ -7,6 +7,7 @@ from benchmarks.suite.task import Task
 TASKS = {
     "sardine-bored": "sardine_tasks:BORED",
     "sardine-static": "sardine_tasks:STATIC",
+    "sardine-slates": "sardine_tasks:SLATES",
     "shop": "shop:SHOP",
     "shop-ends": "shop:ENDS",
     "shop-units": "shop:UNITS",
@@ -19,6 +20,8 @@ TASKS = {
     "cart-pole": "own:CART_POLE",
     "puddle-world": "own:PUDDLE_WORLD",
     "puddle-world-1": "own:PUDDLE_WORLD_1",
+    "stock": "restricted:STOCK",
+    "walls": "restricted:WALLS",
     "identity": "small:IDENTITY",
     "bit-flipping": "small:BIT_FLIPPING",
 }

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from sardine.wrappers import IdealState
 
 from benchmarks.suite.task import Task
-from wolpertinger import ActionTable
+from wolpertinger import ActionTable, Slate
 
 
 class OneItem(gym.ActionWrapper):
@@ -32,6 +32,13 @@ def make(env_id: str) -> tuple[gym.Env, ActionTable]:
     return env, ActionTable(inner.unwrapped.item_embedd.astype(np.float32))  # type: ignore[attr-defined]
 
 
+def make_slates(env_id: str) -> tuple[gym.Env, Slate]:
+    """Slates of ten items, as the environment takes them."""
+    inner = gym.make(f"sardine/{env_id}", disable_env_checker=True)
+    items = ActionTable(inner.unwrapped.item_embedd.astype(np.float32))  # type: ignore[attr-defined]
+    return IdealState(inner), Slate(items, size=len(inner.action_space.nvec))  # type: ignore[attr-defined]
+
+
 BORED = Task(
     make=lambda: make("SingleItem-BoredInf-v0"),
     role="development",
@@ -47,4 +54,12 @@ STATIC = Task(
     random=8.8,
     best=100.0,
     best_is="a greedy oracle that knows the user, which is optimal",
+)
+SLATES = Task(
+    make=lambda: make_slates("SlateTopK-Bored-v0"),
+    role="development",
+    steps=40_000,
+    random=42.5,
+    best=141.7,
+    best_is="an oracle, greedy by relevance; one that minds boredom earns more",
 )

@@ -1,5 +1,7 @@
 """The set A of actions: a table of vectors, a product of levels that is never enumerated, or ids alone."""
 
+from wolpertinger.actions.allowed import Allowed, NoAllowedActionError, UnknownActionError
+from wolpertinger.actions.allowed_levels import Levels
 from wolpertinger.actions.base import (
     ActionSet,
     ActionSpace,
@@ -10,10 +12,18 @@ from wolpertinger.actions.base import (
     sample_space,
 )
 from wolpertinger.actions.ids import ActionIds
+from wolpertinger.actions.offered import OfferedActions
 from wolpertinger.actions.product import ActionProduct
+from wolpertinger.actions.reading import read_allowed
+from wolpertinger.actions.slate import Slate
 from wolpertinger.actions.table import ActionTable
 
-STORED: dict[str, type[ActionSet]] = {"table": ActionTable, "product": ActionProduct, "ids": ActionIds}
+STORED: dict[str, type[ActionSet]] = {
+    "table": ActionTable,
+    "product": ActionProduct,
+    "ids": ActionIds,
+    "slate": Slate,
+}
 """The sets that a checkpoint can hold, by their `kind`."""
 
 __all__ = [
@@ -23,8 +33,15 @@ __all__ = [
     "ActionSet",
     "ActionSpace",
     "ActionTable",
+    "Allowed",
+    "Levels",
+    "NoAllowedActionError",
+    "OfferedActions",
+    "Slate",
     "TooManyActionsError",
+    "UnknownActionError",
     "count_actions",
+    "read_allowed",
     "resolve_k",
     "same_actions",
     "sample_space",

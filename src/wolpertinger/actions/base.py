@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from wolpertinger.actions.allowed import Allowed
+from wolpertinger.actions.nearest_allowed import nearest_among
 from wolpertinger.archive import Buffer
 
 MAX_CANDIDATES = 2**24  # that a share may come to: a share of a huge set is hardly what was meant
@@ -35,6 +37,10 @@ class ActionSet(ABC):
 
     kind: ClassVar[str | None] = None
     """What a checkpoint calls sets that it can hold; None: the file holds the fingerprint only."""
+    has_offered_vectors: ClassVar[bool] = False
+    """Whether vectors come with the state: there are none but those that it offers beside the ids."""
+    slots: int | None = None
+    """Items of a slate, where actions are slates."""
 
     @property
     @abstractmethod
@@ -69,6 +75,15 @@ class ActionSet(ABC):
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """The k distinct actions closest to each proto-action (batch, dim), nearest first: (batch, k, ...)."""
 
+    def nearest_allowed(self, protos: npt.NDArray[np.floating], k: int, allowed: Allowed) -> Allowed:
+        """The k of each state's allowed actions that are closest to its proto-action, nearest first; all, if fewer."""
+        return nearest_among(self, protos, k, allowed)
+
+    @property
+    def factors(self) -> tuple[int, ...] | None:
+        """Levels of each factor where the set is a product, by which a state may say what it allows; else None."""
+        return tuple(self.space.nvec.tolist()) if isinstance(self.space, spaces.MultiDiscrete) else None
+
     @property
     def version(self) -> int:
         """Changes whenever actions are added or removed."""
@@ -86,6 +101,10 @@ class ActionSet(ABC):
     def sample(self, rng: np.random.Generator, n: int) -> Actions:
         """n actions drawn uniformly: ids (n,) or digits (n, d)."""
         return sample_space(self.space, rng, n)
+
+    def sample_vectors(self, rng: np.random.Generator, n: int) -> npt.NDArray[np.float32]:
+        """Vectors (n, dim) of such actions, by which networks scale them."""
+        return self.embed(self.sample(rng, n))
 
     def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether each of these actions is in the set: ids (...) or digits (..., d) become (...)."""

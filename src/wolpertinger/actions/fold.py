@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.actions.factor import Digits, Reals, smallest
+from wolpertinger.actions.allowed_levels import AllowedLevels
+from wolpertinger.actions.factor import Digits, Factor, Reals, smallest
 
 WORD_LIMIT = 2**63
 STEPS = 2.0**52  # whole numbers below this add up exactly in float64
@@ -18,16 +19,25 @@ class Fold:
     """The k combinations with the smallest sums of distances, sorted, ties by digits, for a batch of queries.
 
     Takes, per factor, the digits and squared distances (batch, min(i, k)) of its nearest levels, nearest first.
-    One factor is folded in at a time and the k best partial sums are kept: O(k log k) pairs a factor.
+    One factor is folded in at a time and the k best partial sums are kept: O(k log k) pairs a factor. `counts`
+    (batch, d) says how many of the levels there are to take, at least k combinations in all: the others are infinitely
+    far.
     """
 
-    def __init__(self, digits: Sequence[Digits], distances: Sequence[Reals], sizes: Sequence[int], k: int) -> None:
+    def __init__(
+        self,
+        digits: Sequence[Digits],
+        distances: Sequence[Reals],
+        sizes: Sequence[int],
+        k: int,
+        counts: Digits | None = None,
+    ) -> None:
         # Partial combinations are held as words, mixed-radix numbers below 2**63, which sort as their digits do.
         self._words: list[Digits] = []
         self._radices: list[list[int]] = []
         self._sums = Steps(np.zeros((len(digits[0]), 1)), np.zeros((len(digits[0]), 1)))
         self._pairs: dict[tuple[int, int], tuple[Digits, Digits]] = {}
-        for size, digit, distance in zip(sizes, *_to_steps(digits, distances, k), strict=True):
+        for size, digit, distance in zip(sizes, *_to_steps(digits, distances, k, counts), strict=True):
             self._open_word(size)
             self._fold_in(size, digit, distance, k)
 
@@ -98,13 +108,15 @@ def _pairs(k: int, n_prefixes: int, n_levels: int) -> tuple[Digits, Digits]:
     return prefix, level
 
 
-def _to_steps(digits: Sequence[Digits], distances: Sequence[Reals], k: int) -> tuple[list[Digits], list[Steps]]:
+def _to_steps(
+    digits: Sequence[Digits], distances: Sequence[Reals], k: int, counts: Digits | None
+) -> tuple[list[Digits], list[Steps]]:
     """Digits and distances in excess of each factor's nearest level, in steps of one size, sorted.
 
     With exact sums equal combinations tie, and what is pruned is never one of the k best.
     """
     excess = [distance - distance[:, :1] for distance in distances]
-    worst = _worst_of_k_best(excess, k)
+    worst = _worst_of_k_best(excess, k, counts)
     # What is worse than that is left out. The rest adds up to less than 2**52 high steps.
     shift = 52 - np.frexp(worst * len(excess))[1]
     sorted_digits, sorted_steps = [], []
@@ -125,11 +137,48 @@ def _take_rows(arrays: list[npt.NDArray[Any]], rows: npt.NDArray[np.bool_]) -> l
     return [array[rows] for array in arrays]
 
 
-def _worst_of_k_best(excess: Sequence[Reals], k: int) -> Reals:
+def _worst_of_k_best(excess: Sequence[Reals], k: int, counts: Digits | None) -> Reals:
     """A bound (batch,) on the excess of the k-th best combination: the factors that vary least may make k alone."""
-    spread = np.stack([value[:, -1] for value in excess], axis=1)  # (batch, d)
-    order = np.argsort(spread, axis=1)
-    counts = np.log2([value.shape[1] for value in excess])[order].cumsum(axis=1)
-    enough = np.minimum((counts < np.log2(k) - 1e-9).sum(axis=1), spread.shape[1] - 1)
+    if counts is None:
+        spread = np.stack([value[:, -1] for value in excess], axis=1)  # (batch, d)
+        order = np.argsort(spread, axis=1)
+        made = np.log2([value.shape[1] for value in excess])[order].cumsum(axis=1)
+    else:
+        last = [np.take_along_axis(value, counts[:, [number]] - 1, axis=1) for number, value in enumerate(excess)]
+        spread = np.concatenate(last, axis=1)
+        order = np.argsort(spread, axis=1)
+        made = np.take_along_axis(np.log2(counts), order, axis=1).cumsum(axis=1)
+    enough = np.minimum((made < np.log2(k) - 1e-9).sum(axis=1), spread.shape[1] - 1)
     total = np.take_along_axis(spread, order, axis=1).cumsum(axis=1)
     return np.take_along_axis(total, enough[:, None], axis=1)[:, 0]
+
+
+def nearest_combinations(factors: Sequence[Factor], queries: Reals, k: int, allowed: AllowedLevels) -> list[Digits]:
+    """The k nearest combinations of allowed levels to each query (batch, dim), nearest first; all, if fewer."""
+    found: list[Digits] = [np.empty(0, np.int64)] * len(queries)
+    enough = allowed.counts >= k
+    for number in np.flatnonzero(~enough).tolist():
+        few = allowed.rows(slice(number, number + 1))
+        found[number] = _fold_allowed(factors, queries[[number]], int(few.counts[0]), few)[0]
+    if (rest := np.flatnonzero(enough)).size:
+        nearest = _fold_allowed(factors, queries[rest], k, allowed.rows(rest))
+        for number, own in zip(rest.tolist(), nearest, strict=True):
+            found[number] = own
+    return found
+
+
+def _fold_allowed(factors: Sequence[Factor], queries: Reals, k: int, allowed: AllowedLevels) -> Digits:
+    """Ids (batch, k) or digits (batch, k, d), where each state allows at least k combinations."""
+    digits, distances, counts, column = [], [], [], 0
+    for number, factor in enumerate(factors):
+        levels, count = allowed.padded(number)
+        difference = factor.levels[levels] - queries[:, None, column : column + factor.width]
+        distance = (difference**2).cumsum(axis=-1)[..., -1]
+        distance[np.arange(levels.shape[1]) >= count[:, None]] = np.inf
+        order = np.argsort(distance, axis=1, kind="stable")[:, :k]
+        digits.append(np.take_along_axis(levels, order, axis=1))
+        distances.append(np.take_along_axis(distance, order, axis=1))
+        counts.append(np.minimum(count, k))
+        column += factor.width
+    fold = Fold(digits, distances, allowed.sizes.tolist(), k, np.stack(counts, axis=1))
+    return fold.ids() if allowed.has_ids else fold.digits()

@@ -14,9 +14,11 @@ import safetensors.numpy
 from gymnasium import spaces
 from safetensors import SafetensorError
 
+from wolpertinger.actions.allowed import Allowed
+from wolpertinger.actions.allowed_levels import AllowedLevels
 from wolpertinger.actions.base import MAX_ID, Actions, ActionSet, ActionSpace, same_actions
 from wolpertinger.actions.factor import Digits, Factor, Reals, as_slice, check_levels, group_factors, share_factors
-from wolpertinger.actions.fold import Fold
+from wolpertinger.actions.fold import Fold, nearest_combinations
 from wolpertinger.archive import Buffer, CheckpointError
 from wolpertinger.index import check_ids, check_k, check_queries
 
@@ -149,6 +151,18 @@ class ActionProduct(ActionSet):
         for start in range(0, len(queries), step):
             found[start : start + step] = self._nearest(queries[start : start + step], k)
         return found
+
+    def nearest_allowed(self, protos: npt.NDArray[np.floating], k: int, allowed: Allowed) -> Allowed:
+        """The k of each state's allowed actions that are closest to its proto-action; exact, whatever n, for levels."""
+        if not isinstance(allowed, AllowedLevels):
+            return super().nearest_allowed(protos, k, allowed)
+        queries = check_queries(protos, self.dim).astype(np.float64)
+        return Allowed(nearest_combinations(self._factors, queries, k, allowed))
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """Levels of each factor."""
+        return self._sizes
 
     def to_files(self) -> Mapping[str, Buffer]:
         """The levels, and the form of the actions."""

@@ -2,7 +2,7 @@
 
 from wolpertinger.agent.algorithm import Wolpertinger
 from wolpertinger.agent.callbacks import WorseThanRandom
-from wolpertinger.agent.explanation import Explanation
+from wolpertinger.agent.explanation import Explanation, RankedActions
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.faults import BadTransitionError
 from wolpertinger.archive import CheckpointError
@@ -12,6 +12,7 @@ __all__ = [
     "CheckpointError",
     "Explanation",
     "Exploration",
+    "RankedActions",
     "Wolpertinger",
     "WorseThanRandom",
 ]

@@ -12,18 +12,18 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
 from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
-from wolpertinger.actions import ActionSet, resolve_k
+from wolpertinger.actions import ActionSet, Allowed, resolve_k
 from wolpertinger.agent import validation
-from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.defaults import choose_defaults, update_ratio
 from wolpertinger.agent.diagnostics import Diagnostics
-from wolpertinger.agent.explanation import Explanation, explain
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.faults import Faults
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
+from wolpertinger.agent.restricted import RestrictedAlgorithm
+from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
 from wolpertinger.agent.standardization import is_standardized, standardize
 from wolpertinger.learners import LearnerFactory, Transitions, make_learner_settings
-from wolpertinger.networks import MLP, Actor, Critic, TwoTower, make_critic_settings
+from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.settings import read_settings
@@ -32,7 +32,7 @@ NOT_SETTINGS = {"self", "__class__", "policy", "env", "actions", "device", "_ini
 OWN_LEARNING_RATES = ("final_learning_rate", "actor_learning_rate")  # beside Stable-Baselines3's one
 
 
-class Wolpertinger(ActionSetAlgorithm):
+class Wolpertinger(RestrictedAlgorithm):
     """DDPG whose action is the best, by the critic, of the k actions nearest to the actor's proto-action.
 
     :param policy: "MlpPolicy", "CnnPolicy" or "MultiInputPolicy" (Dict observations).
@@ -44,10 +44,14 @@ class Wolpertinger(ActionSetAlgorithm):
     :param critic: "mlp" (the paper) or `MLP(...)`; "two-tower" or `TwoTower(...)`: phi(s) . psi(a) + v(a) + u(s), which
         can search all of A.
     :param candidates: the k "nearest" to the proto-action (the paper); the k that a two-tower "critic" values most in
-        all of A, `BestByCritic(...)`; "both", k each; "all" of A; or a `CandidateSource` of your own. Noise on the
+        all of A, `BestByCritic(...)`; "both", k each; "all" of A; slates by "slots" or "top" (docs/slates.md); or a
+        `CandidateSource` of your own. Noise on the
         proto-action does not reach the critic's candidates: explore with `Exploration(epsilon=...)` (default: 0.1).
     :param rerank: "exact" scores every candidate; "screened" only those that can still win after a cheaper look at all
         of them: faster at hundreds of candidates, for the same choice all but always (see docs/performance.md).
+    :param allowed: a function of a batch of observations that says what each state allows: ids, a mask, `Levels`; by
+        default what the environment says, if it does, by `allowed_actions()`, `action_masks()` or
+        `info["allowed_actions"]` (docs/valid-actions.md).
     :param exploration: noise on the proto-action and random actions; see `Exploration`.
     :param learner: what is learned from a batch: `DDPG(...)`, by default the paper's.
     :param learning_rate: of the critic, and of the actor unless `actor_learning_rate` is given.
@@ -78,8 +82,9 @@ class Wolpertinger(ActionSetAlgorithm):
         self, policy: str | type[WolpertingerPolicy], env: GymEnv | gym.vector.VectorEnv | str | None,
         actions: ActionSet | None = None, *,
         # Algorithm 1: which candidates, scored by what.
-        k: int | float | None = None, critic: str | MLP | TwoTower | None = None,
+        k: int | float | None = None, critic: str | MLP | TwoTower | PerItem | None = None,
         candidates: str | SourceFactory | None = None, rerank: str = "exact",
+        allowed: AllowedFunction | None = None,
         # Algorithm 2: exploration and learning.
         exploration: Exploration | None = None, learner: str | LearnerFactory | None = None,
         learning_rate: float | Schedule | None = None, final_learning_rate: float | None = None,
@@ -127,7 +132,7 @@ class Wolpertinger(ActionSetAlgorithm):
         self.final_learning_rate, self.actor_learning_rate = final, of_actor
 
     def _init_off_policy(self, policy: Any, env: Any, device: torch.device | str) -> None:
-        ours = {"k", "critic", "candidates", "rerank", "exploration", "learner", "preset"}
+        ours = {"k", "allowed", "critic", "candidates", "rerank", "exploration", "learner", "preset"}
         ours |= {"standardize", "on_bad_transition", *OWN_LEARNING_RATES}
         theirs = {name: value for name, value in self._arguments.items() if name not in ours}
         super().__init__(policy, env, **theirs, device=device, support_multi_env=True, sde_support=False)
@@ -175,12 +180,11 @@ class Wolpertinger(ActionSetAlgorithm):
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
         self.learner = given["learner"](self.policy.networks, self.policy.behaviour, self.tau)
         self.diagnostics, self.faults = Diagnostics(), Faults()
+        self.restrictions = Restrictions(self.actions, given["allowed"])
         is_moved_by_noise = self.policy.behaviour.source.needs_actor and self.k < self.actions.n
         if not (is_moved_by_noise or self.exploration.epsilon or self.exploration.final_epsilon):
-            warnings.warn(
-                "epsilon is 0, and noise on the proto-action does not reach these candidates: nothing is explored",
-                stacklevel=4,
-            )
+            text = "epsilon is 0, and noise on the proto-action does not reach these candidates: nothing is explored"
+            warnings.warn(text, stacklevel=4)
 
     def set_random_seed(self, seed: int | None = None) -> None:
         super().set_random_seed(seed)
@@ -214,7 +218,7 @@ class Wolpertinger(ActionSetAlgorithm):
 
     def _sample(self, batch_size: int) -> Transitions:
         """Line 12: a batch of the replay buffer, in which time-outs are not "done"."""
-        batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
+        batch, known = self._sample_restricted(batch_size)
         discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
         return Transitions(
             obs=batch.observations,
@@ -222,6 +226,7 @@ class Wolpertinger(ActionSetAlgorithm):
             rewards=batch.rewards.squeeze(1),
             next_obs=batch.next_observations,
             discounts=(1 - batch.dones.squeeze(1)) * discount,
+            **known,
         )
 
     def _update_learning_rates(self) -> None:
@@ -240,27 +245,32 @@ class Wolpertinger(ActionSetAlgorithm):
         at_random = self.explorer.at_random(n_envs, epsilon)
         near, anywhere = np.flatnonzero(~at_random), np.flatnonzero(at_random)
         executed = np.empty((n_envs, *(self.action_space.shape or ())), dtype=np.int64)
+        allowed = self._allowed_now()
         if near.size:
             with self.policy.threads_for(n_envs):
-                executed[near] = self._explore_near_policy(progress, near)
+                executed[near] = self._explore_near_policy(progress, near, allowed)
         if anywhere.size:
-            executed[anywhere] = self.explorer.draw(anywhere, self._offered)
+            own = None if allowed is None else allowed.rows(anywhere)
+            executed[anywhere] = self.explorer.draw(anywhere, self._offered, own)
         return executed, executed
 
     @torch.no_grad()
-    def _explore_near_policy(self, progress: float, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _explore_near_policy(
+        self, progress: float, places: npt.NDArray[np.int64], allowed: Allowed | None
+    ) -> npt.NDArray[np.int64]:
         """The policy's actions under noise in the environments at `places`; the noise moves on in all of them."""
         assert self._last_obs is not None
         behaviour = self.policy.behaviour
-        states, unit = States(obs_as_tensor(self._last_obs, self.device)), None
+        states, unit = States(obs_as_tensor(self._last_obs, self.device), None, allowed), None
         if behaviour.source.needs_actor:
             unit = self.actor.unit(states.obs)  # the proto-action in [-1, 1]
             noisy = torch.as_tensor(self.explorer.perturb(unit.cpu().numpy(), progress), device=unit.device)
-            states = States(states.obs, self.actor.scale.to_vectors(noisy))
+            states = States(states.obs, self.actor.scale.to_vectors(noisy), allowed)
         if len(places) < len(states):
             rows = torch.as_tensor(places, device=self.device)
             states, unit = states.rows(rows), None if unit is None else unit[rows]
         ranking = behaviour.rank(states, self.critic)
+        self._warn_if_unexplored(ranking)
         self.diagnostics.add_acting(ranking, unit)
         return ranking.actions[:, 0].cpu().numpy()
 
@@ -283,14 +293,6 @@ class Wolpertinger(ActionSetAlgorithm):
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))
         self._go_on(reset_num_timesteps)
         return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
-
-    def explain(self, observation: npt.NDArray | dict[str, npt.NDArray]) -> Explanation:
-        """What the policy sees and picks in one state, or in each of a batch of states."""
-        self.policy.set_training_mode(False)
-        obs, batched = self.policy.obs_to_tensor(observation)
-        with self.policy.threads_for(len(States(obs))):
-            parts = explain(self.policy, obs)
-        return Explanation(*(part if batched else part[0] for part in parts))
 
     def action_vectors(self) -> npt.NDArray[np.float32]:
         """psi(a) of every action, as a two-tower critic has learned it (n, width), in the order of `actions.blocks`."""

@@ -21,7 +21,9 @@ from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_start
 from wolpertinger.agent.policies import WolpertingerPolicy
+from wolpertinger.agent.restrictions import Restrictions
 from wolpertinger.agent.training_state import set_random_state, set_training_state
+from wolpertinger.envs.allowed_info import AllowedInInfo, says_allowed
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 from wolpertinger.learners import Learner
 
@@ -49,10 +51,13 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     """The state of a training that was loaded and that the next `learn` goes on from."""
     _seeded_random: dict[str, Any] | None = None
     """The global random numbers by the seed of a loaded agent, which are the host's until `learn`."""
+    restrictions: Restrictions
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         env = maybe_make_env(env, verbose)
+        if isinstance(env, gym.Env) and says_allowed(env):
+            env = AllowedInInfo(env)
         if isinstance(env, gym.vector.VectorEnv):
             env = VecMonitor(GymnasiumVecEnv(env))
         validation.require_discrete(env.action_space)
@@ -129,7 +134,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
 
     def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
-        buffer_files.load_buffer(self.replay_buffer, path)
+        buffer_files.load_buffer(self.replay_buffer, path, self.actions)
         self._rows_stored = -1
 
     @classmethod

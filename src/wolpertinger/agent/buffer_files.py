@@ -1,16 +1,20 @@
 """A replay buffer as files, and back: safetensors for arrays, JSON for the rest."""
 
 import json
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from wolpertinger import archive
+from wolpertinger.actions import ActionSet
+from wolpertinger.agent.allowed_store import AllowedStore
 from wolpertinger.agent.encoding import existing_path, readable, with_suffix
 from wolpertinger.archive import CheckpointError
 
 KIND = "wolpertinger replay buffer"
+ALLOWED, FORM = "replay_buffer_allowed.safetensors", "replay_buffer_allowed.json"
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
@@ -19,23 +23,43 @@ def save_buffer(buffer: ReplayBuffer, target: archive.Target) -> None:
     archive.write(with_suffix(target), KIND, buffer_files(buffer))
 
 
-def load_buffer(buffer: ReplayBuffer, source: archive.Target) -> None:
+def load_buffer(buffer: ReplayBuffer, source: archive.Target, actions: ActionSet) -> None:
     """Fill a replay buffer of the same shape with what `save_buffer` wrote."""
-    restore_buffer(buffer, archive.read(existing_path(source), KIND))
+    restore_buffer(buffer, archive.read(existing_path(source), KIND), actions)
 
 
 def buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
     """The filled part of a replay buffer, and one row more: there may be the last step's next observation."""
     filled = buffer.buffer_size if buffer.full else buffer.pos + 1
-    facts = {"pos": buffer.pos, "full": buffer.full, "buffer_size": buffer.buffer_size, "n_envs": buffer.n_envs}
+    facts: dict[str, Any] = {
+        "pos": buffer.pos,
+        "full": buffer.full,
+        "buffer_size": buffer.buffer_size,
+        "n_envs": buffer.n_envs,
+    }
     arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in buffer_arrays(buffer).items()}
     return {
         "replay_buffer.json": json.dumps(facts).encode(),
         "replay_buffer.safetensors": safetensors.numpy.save(arrays),
+        **allowed_files(buffer),
     }
 
 
-def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:
+def allowed_files(buffer: ReplayBuffer) -> dict[str, bytes]:
+    """What the states of a replay buffer allow, if it keeps that."""
+    store: AllowedStore | None = getattr(buffer, "allowed_store", None)
+    if store is None:
+        return {}
+    return {FORM: json.dumps(store.form).encode(), ALLOWED: safetensors.numpy.save(store.to_arrays())}
+
+
+def restore_allowed(buffer: ReplayBuffer, files: dict[str, bytes], actions: ActionSet) -> None:
+    if ALLOWED in files:
+        with readable(ALLOWED):
+            AllowedStore(buffer, actions, json.loads(files[FORM])).restore(safetensors.numpy.load(files[ALLOWED]))
+
+
+def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes], actions: ActionSet) -> None:
     with readable("replay_buffer.json"):
         facts = json.loads(files["replay_buffer.json"])
         saved = safetensors.numpy.load(files["replay_buffer.safetensors"])
@@ -54,6 +78,7 @@ def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes]) -> None:
     for name, array in saved.items():
         own[name][:filled] = array
     buffer.pos, buffer.full = position, full
+    restore_allowed(buffer, files, actions)
 
 
 def buffer_arrays(buffer: ReplayBuffer) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ from stable_baselines3.common.utils import check_for_correct_spaces
 from wolpertinger import archive
 from wolpertinger.actions import STORED, ActionSet
 from wolpertinger.agent import encoding
-from wolpertinger.agent.buffer_files import buffer_files, restore_buffer
+from wolpertinger.agent.buffer_files import buffer_files, restore_allowed, restore_buffer
 from wolpertinger.agent.segments import checkpoints_in, newest_of, read_list, read_segments
 from wolpertinger.agent.training_state import get_random_state, get_training_state, random_numbers_untouched
 from wolpertinger.agent.trees import pack, unpack
@@ -90,6 +90,7 @@ def _describe(agent: "ActionSetAlgorithm") -> dict[str, Any]:
         "observation_space": encoding.encode_space(agent.observation_space),
         "action_space": encoding.encode_space(action_space),
         "n_envs": agent.n_envs,
+        "restricted_by_env": agent.restrictions.from_env,
         "counters": {name: getattr(agent, name) for name in COUNTERS},
         "versions": _versions(),
     }
@@ -158,10 +159,11 @@ def load(
         with encoding.readable(CANDIDATES):
             agent.policy.behaviour.source.load_state_dict(safetensors.torch.load(files[CANDIDATES]))
     if "replay_buffer.json" in files:
-        restore_buffer(agent.replay_buffer, files)
+        restore_buffer(agent.replay_buffer, files, agent.actions)
         agent._rows_stored = -1
     if SEGMENTS in files:
         _restore_segments(agent, files[SEGMENTS], source)
+        restore_allowed(agent.replay_buffer, files, agent.actions)
     if TRAINING in files:
         with encoding.readable(TRAINING):
             agent._resume_from = unpack(json.loads(files[TRAINING]), safetensors.numpy.load(files[TRAINING_ARRAYS]))
@@ -215,6 +217,7 @@ def _build(
             require_same_actions(action_set, env)
     agent._setup_model()
     vars(agent).update(counters)
+    agent.restrictions.from_env = config["restricted_by_env"] and agent.restrictions.function is None
     return agent
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wolpertinger import archive
+from wolpertinger.agent.buffer_files import allowed_files
 from wolpertinger.agent.checkpoint import KIND, SEGMENTS, agent_files, training_files
 from wolpertinger.agent.segments import PATTERN, Segment, checkpoints_in, read_list, write_list, write_new
 from wolpertinger.archive import Buffer, CheckpointError
@@ -35,7 +36,7 @@ class CheckpointFolder:
         try:
             segments = write_new(self.path, agent.replay_buffer, stored, self._segments)
             files = agent_files(agent, with_actions=False) | training_files(agent, with_env=with_env)
-            files |= {SEGMENTS: write_list(stored, segments), **(extra or {})}
+            files |= {SEGMENTS: write_list(stored, segments), **allowed_files(agent.replay_buffer), **(extra or {})}
             archive.write(path, KIND, files)
         except SaveError:
             self._remove_unused()  # rows of a checkpoint that never came to be: they would fill a full disk for good

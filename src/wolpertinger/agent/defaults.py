@@ -12,8 +12,8 @@ from gymnasium import spaces
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.learners import DDPG, TD3
-from wolpertinger.networks import MLP, TwoTower
-from wolpertinger.policy import BestByCritic, Nearest
+from wolpertinger.networks import MLP, PerItem, TwoTower
+from wolpertinger.policy import BestByCritic, Nearest, TopItems
 from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
@@ -46,6 +46,8 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spa
     check_choice("preset", given["preset"], PRESETS)
     if given["preset"] == "paper":
         return _paper(actions)
+    if actions.slots is not None and given["candidates"] is None and given["critic"] is None:
+        return _with_top_items(actions)
     is_searched = actions.is_listable and actions.n <= MAX_SEARCHED and not actions.is_ordinal
     if given["candidates"] is not None:
         is_searched = not getattr(given["candidates"], "needs_actor", True)
@@ -90,6 +92,17 @@ def _with_few(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
     many = _with_search(actions)
     arguments = {**many.arguments, "batch_size": 128, "n_steps": 3 if can_look_ahead else 1}
     return replace(many, arguments=arguments, updates=FEW_UPDATES)
+
+
+def _with_top_items(actions: ActionSet) -> Defaults:
+    """Slates of the items that are worth most by themselves: as above, with a critic that is a mean over the slots."""
+    searched = _with_search(actions)
+    arguments = {"critic": PerItem(), "candidates": TopItems(), "learner": DDPG()}
+    return replace(
+        searched,
+        arguments={**searched.arguments, **arguments},
+        why=f"slates of {actions.slots} items in {actions.dim:,} numbers: the top items by their single values",
+    )
 
 
 def _with_neighbours(actions: ActionSet) -> Defaults:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.settings import Settings, check_flag, check_number, is_number
 
 NOISES = ("gaussian", "ornstein-uhlenbeck")
@@ -115,14 +115,21 @@ class Explorer:
         return self.rng.random(n) < epsilon
 
     def draw(
-        self, places: npt.NDArray[np.int64], offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]]
+        self,
+        places: npt.NDArray[np.int64],
+        offered: Callable[[npt.NDArray[np.int64]], list[npt.NDArray]],
+        allowed: Allowed | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Random actions for the environments at `places`; `offered(places)` gives the environments' subsets."""
-        actions = self.actions.sample(self.rng, places.size)
+        """Random actions for the environments at `places`, of what they allow; `offered(places)` gives their subsets
+        for guided exploration.
+        """
+        actions = self.actions.sample(self.rng, places.size) if allowed is None else allowed.sample(self.rng)
         guided = np.flatnonzero(self.rng.random(places.size) < self.spec.guided)
         if guided.size:
             for place, subset in zip(guided, offered(places[guided]), strict=True):
                 subset = np.asarray(subset)[self.actions.holds(subset)]  # some may have been removed
-                if len(subset):  # else it stays one of all A
+                if allowed is not None:
+                    subset = subset[allowed.rows(slice(place, place + 1)).holds([subset])[0]]
+                if len(subset):  # else it stays one of all
                     actions[place] = subset[self.rng.integers(len(subset))]
         return actions

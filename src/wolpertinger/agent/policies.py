@@ -1,5 +1,6 @@
 """The policy as Stable-Baselines3 knows it: networks, optimisers, and what predicts."""
 
+import copy
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,10 +19,10 @@ from stable_baselines3.common.torch_layers import (
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.learners import Networks
-from wolpertinger.networks import MLP, Actor, Critic, TwoTower
-from wolpertinger.policy import Nearest, Policy, States
+from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower
+from wolpertinger.policy import Nearest, Policy, Ranking, States
 from wolpertinger.policy.scoring import Scorer, score_exactly
 from wolpertinger.policy.screening import EightBitScreen
 from wolpertinger.policy.sources import SourceFactory
@@ -54,7 +55,7 @@ class WolpertingerPolicy(BasePolicy):
         actions: ActionSet,
         k: int,
         rerank: str = "exact",
-        critic: MLP | TwoTower | None = None,
+        critic: MLP | TwoTower | PerItem | None = None,
         candidates: SourceFactory | None = None,
         predict_by: str = "critic",
         net_arch: list[int] | dict[str, list[int]] | None = None,
@@ -164,10 +165,17 @@ class WolpertingerPolicy(BasePolicy):
         return self._predict(obs, deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
-        self.predictor.source.expire()
         with self.threads_for(len(States(observation))):
-            states = self.predictor.propose(self.actor, observation)
-            return self.predictor.rank(states, self.predicting_critic).actions[:, 0]
+            return self.rank(observation).actions[:, 0]
+
+    def rank(self, obs: PyTorchObs, allowed: Allowed | None = None, top: int = 1, k: int | None = None) -> Ranking:
+        """The `top` best of k candidates by the predictor, by the critic as it is."""
+        predictor = self.predictor
+        if k is not None and k != predictor.k:
+            predictor = copy.copy(predictor)
+            predictor.k = k
+        predictor.source.expire()
+        return predictor.rank(predictor.propose(self.actor, obs, allowed), self.predicting_critic, top)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         loaded = super().load_state_dict(*args, **kwargs)

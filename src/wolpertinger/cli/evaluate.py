@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 EXAMPLE = """example:
-  wolpertinger evaluate runs/first --episodes 5000"""
+  wolpertinger evaluate runs/first --episodes 5000
+  wolpertinger evaluate runs/first --top 10"""
 DATA_CAVEAT = (
     "Data: the Complete Journey. Its R manual describes the lines as store receipts; "
     "the readme of the Python package has since 2025 called them simulated."
@@ -26,16 +27,18 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument(
         "--episodes", type=at_least(1), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
     )
+    parser.add_argument("--top", type=at_least(1), help="show so many actions, best first, in some states")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.set_defaults(run=_evaluate)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    found = evaluate(options.folder, checkpoint=options.checkpoint, episodes=options.episodes)
+    found = evaluate(options.folder, checkpoint=options.checkpoint, episodes=options.episodes, top=options.top or 0)
     if options.json:
         score = {"value": found.score.value, "share": found.score.share, "distinct": found.score.distinct}
         sampled, baselines = vars(found.sampled), found.baselines
-        print(json.dumps({"score": score, "exact": found.exact, "sampled": sampled, "baselines": baselines}))
+        shown = {"score": score, "exact": found.exact, "sampled": sampled, "baselines": baselines}
+        print(json.dumps({**shown, **({"top": [vars(row) for row in found.ranked]} if options.top else {})}))
         return
     from rich.console import Console
 
@@ -43,6 +46,8 @@ def _evaluate(options: argparse.Namespace) -> None:
     console.print(_score_table(found))
     if found.recommendations:
         console.print(_recommendation_table(found))
+    if found.ranked:
+        console.print(_ranked_table(found))
     if found.config.env.get("data") == "complete-journey":
         console.print(DATA_CAVEAT)
     if (plot := options.folder / "curve.png").exists():  # not if the run was interrupted
@@ -88,4 +93,20 @@ def _recommendation_table(found: Evaluation) -> "Table":
         table.add_column(heading, justify="right")
     for row in found.recommendations:
         table.add_row(row.at, row.item, f"{row.chance:.2f}", f"{row.reward:.2f}")
+    return table
+
+
+def _ranked_table(found: Evaluation) -> "Table":
+    from rich.table import Table
+
+    table = Table(title="best actions by the policy")
+    table.add_column("state")
+    table.add_column("place", justify="right")
+    table.add_column("action")
+    for heading in ("value", "distance"):
+        table.add_column(heading, justify="right")
+    table.add_column("found by")
+    for row in found.ranked:
+        value, distance = f"{row.value:.3f}", f"{row.distance:.3f}"
+        table.add_row(row.state, str(row.place), row.action, value, distance, row.source)
     return table

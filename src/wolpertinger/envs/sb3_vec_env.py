@@ -9,11 +9,13 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from wolpertinger.envs.allowed_info import KEY
+
 
 class GymnasiumVecEnv(VecEnv):
     """A Gymnasium vector environment as a Stable-Baselines3 `VecEnv`: one call steps all environments.
 
-    Infos are filled only where an episode ended: Stable-Baselines3 reads no others.
+    Infos are filled only where an episode ended, and with what states allow: nobody reads others.
     """
 
     def __init__(self, env: VectorEnv) -> None:
@@ -29,7 +31,8 @@ class GymnasiumVecEnv(VecEnv):
 
     def reset(self) -> VecEnvObs:
         seeds: Any = None if self._seeds[0] is None else list(self._seeds)
-        obs, _ = self.env.reset(seed=seeds, options=self._options[0] or None)
+        obs, info = self.env.reset(seed=seeds, options=self._options[0] or None)
+        self.reset_infos = [_allowed_of(info, i) for i in range(self.num_envs)]
         self._reset_seeds()
         self._reset_options()
         return obs
@@ -40,9 +43,11 @@ class GymnasiumVecEnv(VecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos = [_allowed_of(info, i) for i in range(self.num_envs)]
         over = done.nonzero()[0]
         if over.size:
+            for i in over.tolist():
+                self.reset_infos[i] = infos[i]  # of the next episode's first state
             timed_out = (truncated & ~terminated)[over].tolist()  # not a terminal state: the target must bootstrap
             for i, last, cut in zip(over.tolist(), info["final_obs"][over], timed_out, strict=True):
                 infos[i] = {"terminal_observation": last, "TimeLimit.truncated": cut}
@@ -85,6 +90,11 @@ class GymnasiumVecEnv(VecEnv):
 
     def _indices(self, indices: VecEnvIndices) -> Sequence[int]:
         return list(self._get_indices(indices))
+
+
+def _allowed_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
+    """Return what the state of environment i allows, if its info says so."""
+    return {KEY: infos[KEY][i]} if KEY in infos else {}
 
 
 def _info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from wolpertinger.actions import Allowed
 from wolpertinger.networks import Actor, Critic
 from wolpertinger.policy import Policy
 
@@ -25,6 +26,12 @@ class Transitions:
     discounts: Tensor
     """Of the value of the next state (batch,): 0 where the episode terminated, gamma or gamma**n elsewhere. Time-outs
     do not terminate."""
+    next_allowed: Allowed | None = None
+    """What the next states allow; None: all of A."""
+    allowed: Allowed | None = None
+    """What the states themselves allow, where that is known."""
+    vectors: Tensor | None = None
+    """Of the executed actions (batch, dim), where vectors come with the state."""
 
 
 @dataclass(frozen=True)

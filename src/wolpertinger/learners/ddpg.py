@@ -15,6 +15,7 @@ from wolpertinger.policy.scoring import score_exactly
 from wolpertinger.policy.sources import GivenSource
 from wolpertinger.settings import Settings, check_choice, check_number
 
+SHARED_PER_OWN = 4  # target samples that all states share, for one of each state's own, which costs many times as much
 LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
 
 
@@ -36,7 +37,8 @@ class DDPG(Settings):
     target_samples: int = 0
     """Where the target action of line 13 comes from: 0, from the full policy (the paper); else it is the best among the
     batch's executed actions and so many random ones, the same for all states. That costs little whatever the size of A,
-    and is less prone to overestimate values of actions that were never tried."""
+    and is less prone to overestimate values of actions that were never tried. Where states say what they allow, each
+    has a quarter as many random ones of its own, or all, if they are fewer."""
 
     def __post_init__(self) -> None:
         check_choice("critic_loss", self.critic_loss, LOSSES)
@@ -83,7 +85,8 @@ class DDPGLearner:
             best = self._rank_next(batch)
             target = batch.rewards + batch.discounts * best.values[:, 0]  # (batch,)
         # Line 14: the critic learns the value of the action that was executed.
-        q = networks.critic(batch.obs, policy.embed(batch.actions))  # (critics, batch)
+        vectors = policy.embed(batch.actions) if batch.vectors is None else batch.vectors
+        q = networks.critic(batch.obs, vectors)  # (critics, batch)
         standard = networks.critic.values  # so that the loss does not depend on the reward's unit
         loss = len(q) * LOSSES[self.settings.critic_loss](standard(q), standard(target).expand_as(q))
         losses = minimise(loss, networks.critic, self.settings.max_grad_norm, name="critic_loss")
@@ -100,6 +103,9 @@ class DDPGLearner:
     def _rank_next(self, batch: Transitions) -> Ranking:
         if not self.settings.target_samples:
             return self.policy.rank(self._next_states(batch), self.networks.critic_target)
+        if batch.next_allowed is not None:  # each state has its own: so many random ones of them
+            some = batch.next_allowed.thin(self._rng, max(1, self.settings.target_samples // SHARED_PER_OWN))
+            return self._sampled.rank(States(batch.next_obs, None, some), self.networks.critic_target)
         actions, executed = self.policy.actions, batch.actions.numpy(force=True)
         held = executed[actions.holds(executed)]  # some may have been removed since
         given = np.concatenate([held, actions.sample(self._rng, self.settings.target_samples)])
@@ -108,7 +114,7 @@ class DDPGLearner:
 
     def _next_states(self, batch: Transitions) -> States:
         """The next states with the target actor's proto-actions."""
-        return self.policy.propose(self.networks.actor_target, batch.next_obs)
+        return self.policy.propose(self.networks.actor_target, batch.next_obs, batch.next_allowed)
 
     def _actor_loss(self, batch: Transitions, best: Ranking) -> Tensor:
         """Minus the value of the proto-action; `best` is what line 13 ranked in the next states."""
@@ -117,7 +123,7 @@ class DDPGLearner:
         # gradient_at="action", at the action it becomes, as if the lookup had moved it there.
         proto = actor(batch.obs)
         if self.settings.gradient_at == "action":
-            chosen = self.policy.rank(States(batch.obs, proto), critic)
+            chosen = self.policy.rank(States(batch.obs, proto, batch.allowed), critic)
             proto = proto + (chosen.vectors[:, 0] - proto).detach()
         loss = -critic.values(critic(batch.obs, proto)[0]).mean()
         if self.settings.anchor:

@@ -1,6 +1,6 @@
 """TD3 (Fujimoto et al., 2018) over the full policy: target smoothing and a delayed actor, beside twin critics."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -62,4 +62,4 @@ class TD3Learner(DDPGLearner):
         scale, clip = self.networks.actor.scale, self.settings.target_noise_clip
         unit = scale.to_unit(states.proto)
         noise = (torch.randn_like(unit) * self.settings.target_noise).clamp(-clip, clip)
-        return States(states.obs, scale.to_vectors((unit + noise).clamp(-1, 1)))
+        return replace(states, proto=scale.to_vectors((unit + noise).clamp(-1, 1)))

@@ -11,19 +11,20 @@ from torch import Tensor, nn
 from wolpertinger.actions import ActionSet
 from wolpertinger.networks.layers import Shape, hidden_layers
 from wolpertinger.networks.mlp import MLP
+from wolpertinger.networks.per_item import PerItem
 from wolpertinger.networks.scaling import ScaledModel, Standardize
 from wolpertinger.networks.two_tower import TwoTower
 from wolpertinger.settings import Settings, check_number, read_settings
 
-CRITICS: dict[str, type[Settings]] = {"mlp": MLP, "two-tower": TwoTower}
+CRITICS: dict[str, type[Settings]] = {"mlp": MLP, "two-tower": TwoTower, "per-item": PerItem}
 """The forms of a critic, by their short names."""
 
 
-def make_critic_settings(critic: Any) -> MLP | TwoTower:
+def make_critic_settings(critic: Any) -> MLP | TwoTower | PerItem:
     """The form of the critic from `critic="mlp"`, `critic=TwoTower(...)` or its JSON."""
     settings = read_settings("critic", critic, CRITICS)
-    if not isinstance(settings, MLP | TwoTower):
-        raise TypeError(f"critic={critic!r}: give MLP(...) or TwoTower(...)")
+    if not isinstance(settings, MLP | TwoTower | PerItem):
+        raise TypeError(f"critic={critic!r}: give MLP(...), TwoTower(...) or, for slates, PerItem(...)")
     return settings
 
 
@@ -47,7 +48,7 @@ class Critic(ScaledModel):
         n_critics: int = 1,
         state_arch: list[int] | None = None,
         dropout: float = 0.0,
-        form: MLP | TwoTower | None = None,
+        form: MLP | TwoTower | PerItem | None = None,
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
@@ -63,9 +64,8 @@ class Critic(ScaledModel):
                 hidden_layers(state_arch[0], state_arch[1:], activation_fn, layer_norm)
             )
             width = state_arch[-1]
-        shape = Shape(
-            width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, dropout, actions.is_numbered
-        )
+        of_set = (actions.is_numbered, actions.slots)
+        shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, dropout, *of_set)
         self.q_networks = nn.ModuleList((form or MLP())(shape) for _ in range(n_critics))
         self.values = Standardize()
         """Networks say values in standard units: whatever the reward's unit, they learn numbers of about 1."""

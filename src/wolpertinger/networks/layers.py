@@ -23,6 +23,8 @@ class Shape:
     dropout: float = 0.0
     is_numbered: bool = False
     """Whether actions are known by their number only, so that vectors are of no use but to tell them apart."""
+    slots: int | None = None
+    """Items of a slate, where actions are slates."""
 
     def hidden(self) -> list[nn.Module]:
         """The layers that follow the first one."""

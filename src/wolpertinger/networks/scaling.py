@@ -31,8 +31,8 @@ class VectorScale(nn.Module):
         self.register_buffer("middle", (low + high) / 2)
         self.register_buffer("radius", radius)
         self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)))
-        sample = actions.sample(np.random.default_rng(0), SAMPLED_ACTIONS)
-        spread = self.to_unit(torch.as_tensor(actions.embed(sample)).float()).square().mean().sqrt()
+        sample = actions.sample_vectors(np.random.default_rng(0), SAMPLED_ACTIONS)
+        spread = self.to_unit(torch.as_tensor(sample).float()).square().mean().sqrt()
         self.register_buffer("spread", spread.where(spread > 0, torch.ones_like(spread)))
 
     def to_unit(self, vectors: Tensor) -> Tensor:

@@ -2,14 +2,23 @@
 
 from typing import Any
 
+from wolpertinger.policy.candidates import Candidates
 from wolpertinger.policy.critic_search import BestByCritic, Union
 from wolpertinger.policy.policy import Policy
 from wolpertinger.policy.ranking import Ranking
-from wolpertinger.policy.sources import Candidates, CandidateSource, Everything, Nearest, SourceFactory
+from wolpertinger.policy.slates import SlotBySlot, TopItems
+from wolpertinger.policy.sources import CandidateSource, Everything, Nearest, SourceFactory
 from wolpertinger.policy.states import States, select_rows
 from wolpertinger.settings import Settings, read_settings
 
-SOURCES: dict[str, type[Settings]] = {"nearest": Nearest, "critic": BestByCritic, "both": Union, "all": Everything}
+SOURCES: dict[str, type[Settings]] = {
+    "nearest": Nearest,
+    "critic": BestByCritic,
+    "both": Union,
+    "all": Everything,
+    "slots": SlotBySlot,
+    "top": TopItems,
+}
 """Where candidates come from, by short names."""
 
 
@@ -27,7 +36,9 @@ __all__ = [
     "Nearest",
     "Policy",
     "Ranking",
+    "SlotBySlot",
     "States",
+    "TopItems",
     "Union",
     "make_source_settings",
     "select_rows",

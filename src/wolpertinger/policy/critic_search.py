@@ -10,14 +10,18 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from gymnasium import spaces
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 
 from wolpertinger.actions import ActionSet, TooManyActionsError
 from wolpertinger.index import InnerProductIndex, largest_products
 from wolpertinger.networks import Critic
-from wolpertinger.policy.sources import Candidates, CandidateSource, Nearest, SourceFactory, UnionSource
+from wolpertinger.policy.allowed_search import best_allowed
+from wolpertinger.policy.candidates import Candidates, RaggedCandidates
+from wolpertinger.policy.sources import CandidateSource, Nearest, SourceFactory, UnionSource
 from wolpertinger.policy.states import States
 from wolpertinger.settings import Settings, check_number, read_settings
 
@@ -133,6 +137,12 @@ class CriticSearch(CandidateSource):
         self._remember(states)
         return Candidates(self.best(self.snapshot.queries(states.obs), k), BestByCritic.kind)
 
+    @torch.no_grad()
+    def find_allowed(self, states: States, k: int) -> RaggedCandidates:
+        assert states.allowed is not None
+        self._refresh_if_due()
+        return RaggedCandidates(best_allowed(self, states, k), (BestByCritic.kind,))
+
     def _refresh_if_due(self) -> None:
         if self.snapshot.scale.middle.device != self.critic.scale.middle.device:  # the policy was moved
             self.snapshot.to(self.critic.scale.middle.device)
@@ -175,6 +185,14 @@ class CriticSearch(CandidateSource):
         if self._index is not None:
             return self._members[torch.from_numpy(self._index.search(queries.numpy(force=True), k)).to(queries.device)]
         return self._members[largest_products(queries, keys, k)]
+
+    def places(self, actions: Tensor) -> Tensor:
+        """Where the keys of actions (m, ...) are among `keys`."""
+        assert self._members is not None
+        space = self.actions.space
+        if isinstance(space, spaces.MultiDiscrete):
+            return torch.from_numpy(np.ravel_multi_index(tuple(actions.t().numpy(force=True)), space.nvec.tolist()))
+        return actions if self.actions.n == space.n else torch.searchsorted(self._members, actions)
 
     def keys(self) -> Tensor:
         """The keys of all actions (n, width), as of the last refresh."""

@@ -6,11 +6,13 @@ import torch
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.networks import Actor, Critic
+from wolpertinger.policy.candidates import Candidates, RaggedCandidates
 from wolpertinger.policy.ranking import Best, Ranking
+from wolpertinger.policy.restricted import best_of_ragged, find_allowed
 from wolpertinger.policy.scoring import Scorer, score_exactly
-from wolpertinger.policy.sources import Candidates, CandidateSource, EverythingSource
+from wolpertinger.policy.sources import CandidateSource, EverythingSource
 from wolpertinger.policy.states import States
 from wolpertinger.policy.timing import SectionTimer
 
@@ -27,15 +29,19 @@ class Policy:
         self.actions, self.source, self.k, self.scorer = actions, source, k, scorer
         self.timer = timer or SectionTimer()
 
-    def propose(self, actor: Actor, obs: PyTorchObs) -> States:
+    def propose(self, actor: Actor, obs: PyTorchObs, allowed: Allowed | None = None) -> States:
         """The states with the actor's proto-actions, if candidates need them (the first line of Algorithm 1)."""
-        return States(obs, actor(obs) if self.source.needs_actor else None)
+        return States(obs, actor(obs) if self.source.needs_actor else None, allowed)
 
     @torch.no_grad()
     def rank(self, states: States, critic: Critic, top: int = 1) -> Ranking:
         """The `top` best by `critic` of each state's k candidates (Algorithm 1 after its first line)."""
         k = min(self.k, self.actions.n)  # actions may have been removed since k was set
         source = self.source
+        if states.allowed is not None:
+            with self.timer("lookup"):
+                candidates = find_allowed(source, states, k)
+            return Ranking(states, candidates, partial(self._find_best_allowed, states, critic, top))
         if source.finds_all and k == self.actions.n and self.actions.is_listable:  # nothing to look up
             source = EverythingSource(self.actions, critic)
         # In parts where all candidates do not fit; not at k = 1, where acting asks no critic.
@@ -56,6 +62,11 @@ class Policy:
         features = critic.features(states.obs)
         found = (self._best_of(block, features, critic, top) for block in candidates.blocks(max(1, size)))
         return reduce(lambda best, later: best.merge(later, top), found)
+
+    def _find_best_allowed(self, states: States, critic: Critic, top: int, candidates: Candidates) -> Best:
+        assert isinstance(candidates, RaggedCandidates)
+        with self.timer("rerank"):
+            return best_of_ragged(self.embed, states, critic, top, candidates)
 
     def _best_of(self, block: Tensor, features: Tensor, critic: Critic, top: int) -> Best:
         with self.timer("lookup"):

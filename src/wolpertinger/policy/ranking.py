@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wolpertinger.policy.sources import Candidates
+from wolpertinger.policy.candidates import Candidates
 from wolpertinger.policy.states import States
 
 
@@ -33,7 +33,7 @@ class Best:
     @classmethod
     def of(cls, block: Tensor, vectors: Tensor, values: Tensor, mean: Tensor, m: int) -> "Best":
         """The best of one block: each state's own candidates (batch, k, ...), or those that all share (k, ...)."""
-        found, places = _largest(values, m)
+        found, places = largest(values, m)
         if vectors.dim() == 2:
             return cls(block[places], vectors[places], found, places, mean, len(block))
         rows = _rows(places)
@@ -43,13 +43,13 @@ class Best:
         """The m best of the candidates of both, or all of them if they are fewer."""
         count, ours, theirs = self.count + later.count, vars(self), {**vars(later), "places": later.places + self.count}
         both = {name: torch.cat([ours[name], theirs[name]], dim=1) for name in ("actions", "vectors", "places")}
-        values, chosen = _largest(torch.cat([self.values, later.values], dim=1), m)
+        values, chosen = largest(torch.cat([self.values, later.values], dim=1), m)
         rows = _rows(chosen)
         mean = (self.count * self.mean + later.count * later.mean) / count
         return Best(values=values, mean=mean, count=count, **{name: part[rows, chosen] for name, part in both.items()})
 
 
-def _largest(values: Tensor, m: int) -> tuple[Tensor, Tensor]:
+def largest(values: Tensor, m: int) -> tuple[Tensor, Tensor]:
     """The m largest values of each row and their places, the largest first, ties by place."""
     if m == 1:
         found = values.max(dim=1, keepdim=True)
@@ -117,8 +117,8 @@ class Ranking:
         return self.places[:, 0] == 0 if self.candidates.nearest_first else None
 
     def distances(self, proto: Tensor) -> Tensor:
-        """From points (batch, dim) to each action (batch, top)."""
-        return (self.vectors - proto.unsqueeze(1)).norm(dim=-1)
+        """From points (batch, dim) to each action (batch, top); infinite where there are fewer."""
+        return (self.vectors - proto.unsqueeze(1)).norm(dim=-1).masked_fill(self.values.isneginf(), torch.inf)
 
     def order_found(self, proto: Tensor) -> Tensor:
         """The columns (batch, top) in the order that the candidates were found in; by distance, if in no order."""

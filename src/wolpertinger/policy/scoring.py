@@ -75,6 +75,13 @@ def evaluate(critic: Critic, features: Tensor, vectors: Tensor) -> Tensor:
     return Values([network.in_states(features, critic.scale) for network in critic.networks], features)(vectors)
 
 
+@in_own_precision
+def evaluate_pairs(critic: Critic, features: Tensor, vectors: Tensor, states: Tensor) -> Tensor:
+    """The same of pairs: one action (n, dim) in each of `states` (n,), numbers of rows of `features`: (n,)."""
+    networks = [network.in_states(features, critic.scale) for network in critic.networks]
+    return Values(networks, features).of_each(vectors.unsqueeze(1), states).squeeze(1)
+
+
 class Values:
     """The least of several networks' values in a batch of states, of any actions, block by block."""
 

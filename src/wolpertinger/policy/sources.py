@@ -4,7 +4,7 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,38 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wolpertinger.actions import ActionSet, TooManyActionsError
+from wolpertinger.actions import ActionSet, Allowed, TooManyActionsError
+from wolpertinger.actions.allowed import Actions
 from wolpertinger.actions.base import MAX_CANDIDATES
+from wolpertinger.actions.nearest_allowed import widen
 from wolpertinger.networks import Critic
+from wolpertinger.policy.candidates import Candidates, JoinedCandidates, RaggedCandidates, SharedCandidates
 from wolpertinger.policy.states import States
 from wolpertinger.settings import Settings
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The actions that a source found for a batch of states."""
-
-    actions: Tensor
-    """Ids (batch, k) or digits (batch, k, d)."""
-    source: str
-    """Who found them, for explanations."""
-    nearest_first: bool = False
-    """Whether the first of them is the nearest to the proto-action."""
-    is_ordered: ClassVar[bool] = True
-    """Whether they come in an order that means something."""
-
-    def blocks(self, size: int) -> Iterator[Tensor]:
-        """The candidates in blocks of at most `size` per state (batch, m, ...); (m, ...) where states share them."""
-        return iter(torch.split(self.actions, size, dim=1))
-
-    @property
-    def only(self) -> Tensor | None:
-        """The candidates where there is just one per state (batch, 1, ...); else None."""
-        return self.actions if self.actions.shape[1] == 1 else None
-
-    def sources(self, places: np.ndarray) -> np.ndarray:
-        """Who found the candidates at these places: text of the same shape."""
-        return np.full(places.shape, self.source)
 
 
 class CandidateSource(ABC):
@@ -62,6 +38,25 @@ class CandidateSource(ABC):
     @abstractmethod
     def find(self, states: States, k: int) -> Candidates:
         """k candidates for each state."""
+
+    def find_allowed(self, states: States, k: int) -> RaggedCandidates:
+        """k of what each state allows, fewer where they are hard to find: here by asking `find` for more and more.
+
+        What is not allowed, or a state for which nothing is found, is the policy's to notice.
+        """
+        assert states.allowed is not None
+        names = [type(self).__name__]
+
+        def find(rows: Actions, wanted: int) -> Actions:
+            found = self.find(states.rows(torch.from_numpy(rows)), wanted)
+            names[0] = found.source
+            blocks = found.blocks(MAX_CANDIDATES)
+            if self.is_shared:
+                blocks = (block.expand(len(rows), *block.shape) for block in blocks)
+            return torch.cat(list(blocks), dim=1).numpy(force=True)
+
+        rows = widen(find, states.allowed, k, self.actions.n)
+        return RaggedCandidates(Allowed(rows), (names[0],))
 
     def critic_updated(self) -> None:  # noqa: B027 - most sources do not depend on the critic
         """The critic has learned: what was made of it is out of date by one more update."""
@@ -107,6 +102,12 @@ class NearestSource(CandidateSource):
         found = self.actions.nearest(states.proto.numpy(force=True), k)
         return Candidates(torch.from_numpy(found).to(states.proto.device), Nearest.kind, nearest_first=True)
 
+    def find_allowed(self, states: States, k: int) -> RaggedCandidates:
+        assert states.proto is not None
+        assert states.allowed is not None
+        nearest = self.actions.nearest_allowed(states.proto.numpy(force=True), k, states.allowed)
+        return RaggedCandidates(nearest, (Nearest.kind,))
+
 
 @dataclass(frozen=True)
 class Everything(Settings):
@@ -132,11 +133,15 @@ class EverythingSource(CandidateSource):
 
     def find(self, states: States, k: int) -> Candidates:
         listed = self.actions.blocks
-        return _Shared(
+        return SharedCandidates(
             torch.empty(len(states), 0),
             Everything.kind,
             block=lambda size: (torch.from_numpy(part).to(states.device) for part in listed(size)),
         )
+
+    def find_allowed(self, states: States, k: int) -> RaggedCandidates:
+        assert states.allowed is not None
+        return RaggedCandidates(states.allowed.listed(), (Everything.kind,))
 
 
 class GivenSource(CandidateSource):
@@ -147,16 +152,13 @@ class GivenSource(CandidateSource):
     given: Tensor
 
     def find(self, states: States, k: int) -> Candidates:
-        return _Shared(torch.empty(len(states), 0), "given", block=lambda size: iter(torch.split(self.given, size)))
+        return SharedCandidates(
+            torch.empty(len(states), 0), "given", block=lambda size: iter(torch.split(self.given, size))
+        )
 
-
-@dataclass(frozen=True)
-class _Shared(Candidates):
-    is_ordered: ClassVar[bool] = False
-    block: Callable[[int], Iterator[Tensor]] = iter  # type: ignore[assignment]  # always given
-
-    def blocks(self, size: int) -> Iterator[Tensor]:
-        return self.block(size)
+    def find_allowed(self, states: States, k: int) -> RaggedCandidates:
+        assert states.allowed is not None
+        return RaggedCandidates(states.allowed.listed(), ("given",))
 
 
 class UnionSource(CandidateSource):
@@ -174,7 +176,17 @@ class UnionSource(CandidateSource):
         found = [source.find(states, k) for source in self.sources]
         actions = torch.cat([part.actions for part in found], dim=1)
         by = tuple((part.source, part.actions.shape[1]) for part in found)
-        return _Joined(actions, "both", found[0].nearest_first, by)
+        return JoinedCandidates(actions, "both", found[0].nearest_first, by)
+
+    def find_allowed(self, states: States, k: int) -> RaggedCandidates:
+        found = [source.find_allowed(states, k) for source in self.sources]
+        whole = [[np.ones(count, np.bool_) for count in part.found.counts] for part in found]
+        return RaggedCandidates.gather(
+            [
+                [own for part, kept in zip(found, whole, strict=True) for own in part.of_state(row, kept[row])]
+                for row in range(len(states))
+            ]
+        )
 
     def critic_updated(self) -> None:
         for source in self.sources:
@@ -195,12 +207,3 @@ class UnionSource(CandidateSource):
         for number, source in enumerate(self.sources):
             own = {name: tensor for name, tensor in state.items() if name.startswith(f"{number}.")}
             source.load_state_dict({name.partition(".")[2]: tensor for name, tensor in own.items()})
-
-
-@dataclass(frozen=True)
-class _Joined(Candidates):
-    found_by: tuple[tuple[str, int], ...] = ()
-    """The sources in order, and how many candidates each gave."""
-
-    def sources(self, places: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.repeat(name, count) for name, count in self.found_by])[places]

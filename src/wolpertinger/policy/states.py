@@ -7,6 +7,8 @@ import torch
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 
+from wolpertinger.actions import Allowed
+
 
 @dataclass(frozen=True)
 class States:
@@ -16,6 +18,8 @@ class States:
     """Observations (batch, ...), or a dict of them."""
     proto: Tensor | None = None
     """The actor's proto-actions (batch, dim), noise already on them; None where candidates need no actor."""
+    allowed: Allowed | None = None
+    """What may be done in each state; None: all of A."""
 
     def __len__(self) -> int:
         return len(next(iter(self.obs.values())) if isinstance(self.obs, dict) else self.obs)
@@ -27,7 +31,11 @@ class States:
 
     def rows(self, chosen: slice | Tensor) -> "States":
         """Some of the states."""
-        return States(select_rows(self.obs, chosen), None if self.proto is None else self.proto[chosen])
+        proto = None if self.proto is None else self.proto[chosen]
+        if self.allowed is None:
+            return States(select_rows(self.obs, chosen), proto)
+        numbers = chosen if isinstance(chosen, slice) else chosen.numpy(force=True)
+        return States(select_rows(self.obs, chosen), proto, self.allowed.rows(numbers))
 
     def split(self, size: int) -> Iterator["States"]:
         """The states in parts of at most `size`; the states themselves if they are no more."""

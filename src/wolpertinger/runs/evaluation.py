@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
@@ -28,6 +29,18 @@ class Recommendation:
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """One of the best actions in a state, 1 the best."""
+
+    state: str
+    place: int
+    action: str
+    value: float
+    distance: float
+    source: str
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """A checkpoint's score beside its baselines, and a few of its choices where they have names."""
 
@@ -42,9 +55,13 @@ class Evaluation:
     """The return of the best candidate of each state by the true values, where those are known."""
     training_steps_per_second: float | None
     recommendations: list[Recommendation]
+    ranked: list[Ranked]
+    """The best actions in a few states, if they were asked for."""
 
 
-def evaluate(folder: Path, *, checkpoint: str = "best", episodes: int | None = None, examples: int = 5) -> Evaluation:
+def evaluate(
+    folder: Path, *, checkpoint: str = "best", episodes: int | None = None, examples: int = 5, top: int = 0
+) -> Evaluation:
     """Evaluate a checkpoint ("best", by evaluation during training, or "last") of a run folder.
 
     The episodes begin in other states than those of training and of choosing the best checkpoint.
@@ -65,6 +82,7 @@ def evaluate(folder: Path, *, checkpoint: str = "best", episodes: int | None = N
         candidates=scorer.score_candidates(agent) if isinstance(scorer, RecommenderScorer) else None,
         training_steps_per_second=json.loads(result.read_text())["steps_per_second"] if result.exists() else None,
         recommendations=_recommendations(agent, env, examples, config.seed) if config.task == "recommender" else [],
+        ranked=_ranked(agent, env, examples, top) if top else [],
     )
 
 
@@ -76,6 +94,21 @@ def load_agent(folder: Path, config: RunConfig, checkpoint: str, n_envs: int) ->
         raise FileNotFoundError(f"{folder} has no checkpoint {checkpoint!r}: it has {kept}")
     env = make_env(config, n_envs)
     return Wolpertinger.load(path, env=env), env
+
+
+def _ranked(agent: Wolpertinger, env: VecEnv, examples: int, top: int) -> list[Ranked]:
+    """The `top` best actions in the first states of some episodes."""
+    env.seed(EVALUATION_SEED)
+    obs: Any = env.reset()
+    some = {name: part[:examples] for name, part in obs.items()} if isinstance(obs, dict) else obs[:examples]
+    found = agent.rank(some, top)
+    names = getattr(env.get_attr("task", indices=0)[0], "names", None) if env.has_attr("task") else None
+    rows = zip(found.actions, found.values, found.distances, found.sources, strict=True)
+    return [
+        Ranked(f"start {number}", place + 1, names[action] if names else str(action), float(q), float(far), str(by))
+        for number, row in enumerate(rows)
+        for place, (action, q, far, by) in enumerate(zip(*row, strict=True))
+    ]
 
 
 def _recommendations(agent: Wolpertinger, env: VecEnv, examples: int, seed: int) -> list[Recommendation]:

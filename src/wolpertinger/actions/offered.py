@@ -1,0 +1,74 @@
+"""Actions whose vectors come with the state: a hand of cards, the routes from here."""
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from wolpertinger.actions.base import Actions, ActionSet, Floats
+from wolpertinger.settings import check_number
+
+
+class OfferedActions(ActionSet):
+    """Ids 0..n-1 whose vectors (dim,) are not known in advance: every state offers its actions as (ids, vectors).
+
+    :param low: smallest coordinate of any vector, a number or one per dimension; high: the largest.
+    """
+
+    has_offered_vectors = True
+
+    def __init__(self, n: int, dim: int, *, low: npt.ArrayLike = -1.0, high: npt.ArrayLike = 1.0) -> None:
+        for name, value in (("n", n), ("dim", dim)):
+            check_number(name, value, least=1, whole=True)
+        self._n, self._dim = int(n), int(dim)
+        self._low, self._high = (np.full(dim, bound, np.float32) for bound in (low, high))
+        if not (np.isfinite(self._low) & np.isfinite(self._high) & (self._low <= self._high)).all():
+            raise ValueError(f"low={low!r}, high={high!r}: give finite numbers, low not above high")
+
+    @property
+    def space(self) -> spaces.Discrete:
+        """The ids."""
+        return spaces.Discrete(self._n)
+
+    @property
+    def n(self) -> int:
+        """How many ids there are."""
+        return self._n
+
+    @property
+    def dim(self) -> int:
+        """Length of an action's vector."""
+        return self._dim
+
+    @property
+    def low(self) -> Floats:
+        """Smallest coordinate, per dimension (dim,)."""
+        return self._low
+
+    @property
+    def high(self) -> Floats:
+        """Largest coordinate, per dimension (dim,)."""
+        return self._high
+
+    @property
+    def sha256(self) -> str:
+        """Fingerprint of ids and bounds."""
+        digest = hashlib.sha256(f"offered {self._n} {self._dim}".encode())
+        digest.update(self._low.tobytes() + self._high.tobytes())
+        return digest.hexdigest()
+
+    def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Not known without the state."""
+        raise ValueError(f"{self!r}: vectors come with the state; the environment must say what it allows")
+
+    def sample_vectors(self, rng: np.random.Generator, n: int) -> npt.NDArray[np.float32]:
+        """Any in the box: which ones there are is not known."""
+        return rng.uniform(self._low, self._high, (n, self._dim)).astype(np.float32)
+
+    def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
+        """Not known without the state."""
+        raise ValueError(f"{self!r}: vectors come with the state; the environment must say what it allows")
+
+    def __repr__(self) -> str:
+        return f"OfferedActions(n={self._n}, dim={self._dim})"

@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from benchmarks.measure import read_result, say, spread, summarise, time_rounds, write_result
+from benchmarks.measure import read_result, say, spread, summarise, write_result
 from wolpertinger import Wolpertinger
 from wolpertinger.agent.buffer_files import buffer_arrays
 from wolpertinger.agent.checkpoint_folder import CheckpointFolder
@@ -25,7 +25,7 @@ from wolpertinger.runs.build import make_agent, make_env
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.threads import using_threads
 
-TRANSITIONS, CHECKPOINTS, WHOLE, ROUNDS, UPDATES = 1_000_000, 12, 3, 200, 4
+TRANSITIONS, CHECKPOINTS, WHOLE, ROUNDS, UPDATES = 1_000_000, 12, 3, 100, 4
 
 
 def new_agent(**changes: Any) -> Wolpertinger:
@@ -88,21 +88,25 @@ def _seconds(work: Any) -> float:
 
 
 def measure_guard() -> dict[str, Any]:
-    """Updates of a small batch with and without the look at the gradients."""
-    contenders = {}
+    """Processor seconds of updates of a small batch with and without the look at the gradients, in turn."""
+    agents = {}
     for name in ("guarded", "plain"):
         agent = new_agent(batch_size=16, learning_starts=64, policy_kwargs={"net_arch": [64, 64]}, buffer_size=20_480)
         agent.learn(4_096)
-        contenders[name] = lambda agent=agent, name=name: _update(agent, plain=name == "plain")
-    seconds = time_rounds(contenders, ROUNDS)
+        agents[name] = agent
+    seconds: dict[str, list[float]] = {name: [] for name in agents}
+    for _ in range(ROUNDS):
+        for name, agent in agents.items():
+            begun = time.process_time()
+            _update(agent, plain=name == "plain")
+            seconds[name].append((time.process_time() - begun) / UPDATES)
     ratios = [one / other for one, other in zip(seconds["guarded"], seconds["plain"], strict=True)]
     return {**{name: summarise(samples) for name, samples in seconds.items()}, "ratio": summarise(ratios)}
 
 
-def _update(agent: Wolpertinger, *, plain: bool) -> int:
+def _update(agent: Wolpertinger, *, plain: bool) -> None:
     with mock.patch.object(ddpg, "minimise", _minimise if plain else minimise):
         agent.train(UPDATES, agent.batch_size)
-    return UPDATES
 
 
 def _minimise(loss: Any, network: Any, max_grad_norm: float | None = None, *, name: str = "loss") -> dict[str, Any]:

@@ -28,7 +28,7 @@ class CheckpointFolder:
         present = checkpoints_in(path)
         self._number = int(present[0].stem) + 1 if present else 0
         self._listed = {found: _read_listed(found) for found in present}
-        self._segments: list[Segment] = [] if resumed is None else self._listed[resumed]
+        self._segments: list[Segment] = [] if resumed is None else _read_listed(resumed)
 
     def save(self, agent: Any, extra: Mapping[str, Buffer] | None = None, *, with_env: bool = True) -> Path:
         """Write a checkpoint, with `extra` files of the caller's own; then remove the oldest."""

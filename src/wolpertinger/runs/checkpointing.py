@@ -33,13 +33,14 @@ class Checkpointing(BaseCallback):
         super().__init__()
         self.folder, self.curve, self.every, self.stop = folder, curve, every, stop
         self.checkpoints = None if every is None else CheckpointFolder(folder / STATE, resumed=resumed)
-        self._is_first = resumed is None
+        self._is_first, self._has_begun = resumed is None, False
         self._due = perf_counter() + (every or 0.0)
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_start(self) -> None:
+        self._has_begun = True
         if self._is_first:  # so that a run can be resumed from its first moment on
             self.save()
             self._is_first = False
@@ -76,6 +77,8 @@ class Checkpointing(BaseCallback):
 
     def save_after(self, error: Exception) -> None:
         """Save a run that an error has ended, and note on the error how to go on."""
+        if not self._has_begun:  # nothing new to save, and perhaps an agent that is half restored
+            return
         try:
             # The environments may be amid a step: a run that goes on from here begins new episodes.
             error.add_note(self._stop(with_env=False))

@@ -37,7 +37,8 @@ def begin_folder(folder: Path) -> None:
 
 def aside_of(folder: Path) -> Path:
     """Where a run is kept that another one is to replace."""
-    return folder.with_name(f"{folder.name}.replaced")
+    whole = folder.resolve()
+    return whole.with_name(f"{whole.name}.replaced")
 
 
 def drop_replaced(folder: Path) -> None:

@@ -9,7 +9,20 @@ import numpy as np
 import pytest
 
 import wolpertinger
-from wolpertinger import DDPG, MLP, TD3, BestByCritic, Everything, Exploration, Nearest, TwoTower, Union
+from wolpertinger import (
+    DDPG,
+    MLP,
+    TD3,
+    BestByCritic,
+    Everything,
+    Exploration,
+    Nearest,
+    PerItem,
+    SlotBySlot,
+    TopItems,
+    TwoTower,
+    Union,
+)
 from wolpertinger.agent.encoding import decode_value, encode_value
 from wolpertinger.learners import LEARNERS, make_learner_settings
 from wolpertinger.networks import CRITICS, make_critic_settings
@@ -20,8 +33,11 @@ KNOWN = {**CRITICS, **SOURCES, **LEARNERS, Exploration.kind: Exploration}
 EXAMPLES = [  # of every class, each field other than by default
     MLP(interaction=True),
     TwoTower(width=7, state_embedding=50, action_embedding=1.5, embedding_scale=0.5, linear=True),
+    PerItem(of=MLP(interaction=True)),
     Nearest(),
     Everything(),
+    SlotBySlot(),
+    TopItems(),
     BestByCritic(refresh_every=3),
     Union((BestByCritic(refresh_every=2), Nearest(), BestByCritic())),
     DDPG(critic_loss="huber", anchor=0.5, gradient_at="action", max_grad_norm=2.0, target_samples=9),
@@ -153,6 +169,7 @@ BAD = {
     (TwoTower, "action_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "embedding_scale"): ("give a finite number", [0, 0.0, -1.0, NAN, INFINITE, "2", None, True]),
     (TwoTower, "linear"): ("give True or False", [0, 1, "yes", None]),
+    (PerItem, "of"): ('give one of "mlp" or MLP', ["fastest", {"kind": "per-item"}, {}]),
     (BestByCritic, "refresh_every"): (f"{WHOLE} or None", [0, -1, 1.5, True, "7"]),
     (Union, "sources"): (
         r"give two or more, such as \(Nearest\(\), BestByCritic\(\)\)",

@@ -12,7 +12,7 @@ from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.networks import Critic
 from wolpertinger.policy.candidates import RaggedCandidates
 from wolpertinger.policy.ranking import Best, largest
-from wolpertinger.policy.scoring import evaluate, evaluate_pairs
+from wolpertinger.policy.scoring import evaluate, evaluate_pairs, evaluate_shared
 from wolpertinger.policy.sources import CandidateSource
 from wolpertinger.policy.states import States
 
@@ -71,12 +71,15 @@ def best_of_ragged(
         return embed(actions[places]) if found.vectors is None else own[places]
 
     features, numbers = critic.features(states.obs), torch.arange(len(states), device=device).repeat_interleave(counts)
-    if len(actions) <= AT_ONCE and (found.counts == found.counts[0]).all():  # as many in each state, which goes faster
-        values = evaluate(
-            critic, features, vectors_at(slice(None)).view(len(states), len(actions) // len(states), -1)
-        ).flatten()
+    blocks = [slice(start, start + AT_ONCE) for start in range(0, len(actions), AT_ONCE)]
+    if critic.has_keys and found.vectors is None and actions.dim() == 1:  # states share actions, whose keys they share
+        distinct, place = np.unique(found.actions, return_inverse=True)
+        shared, places_of = embed(torch.from_numpy(distinct).to(device)), torch.from_numpy(place).to(device)
+        values = evaluate_shared(critic, features, shared, [(numbers[block], places_of[block]) for block in blocks])
+    elif len(blocks) == 1 and (found.counts == found.counts[0]).all():  # as many in each state, which goes faster
+        own_vectors = vectors_at(slice(None)).view(len(states), len(actions) // len(states), -1)
+        values = evaluate(critic, features, own_vectors).flatten()
     else:
-        blocks = (slice(start, start + AT_ONCE) for start in range(0, len(actions), AT_ONCE))
         values = torch.cat([evaluate_pairs(critic, features, vectors_at(block), numbers[block]) for block in blocks])
     values = critic.values.invert(values)
     ranked, places = _largest_of_rows(values, found.offsets, min(top, int(counts.max())))

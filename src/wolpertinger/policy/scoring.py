@@ -15,6 +15,7 @@ from torch import Tensor
 
 from wolpertinger.networks import Critic
 
+KEYS_AT_ONCE = 2**14
 BLOCK = 1536  # candidates scored together: their hidden layers stay in the cache
 
 
@@ -80,6 +81,20 @@ def evaluate_pairs(critic: Critic, features: Tensor, vectors: Tensor, states: Te
     """The same of pairs: one action (n, dim) in each of `states` (n,), numbers of rows of `features`: (n,)."""
     networks = [network.in_states(features, critic.scale) for network in critic.networks]
     return Values(networks, features).of_each(vectors.unsqueeze(1), states).squeeze(1)
+
+
+@in_own_precision
+def evaluate_shared(critic: Critic, features: Tensor, vectors: Tensor, pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """The same by two towers, whose keys of the distinct actions (m, dim) are made once: of blocks of pairs, a row of
+    `features` and a row of `vectors` each, (n,) and (n,): all their values side by side.
+    """
+    inputs, found = critic.scale.to_inputs(vectors), []
+    for network in critic.networks:
+        query, offset = network.query(features)
+        keys = torch.cat([network.key(part) for part in inputs.split(KEYS_AT_ONCE)])
+        parts = ((query[state] * keys[action]).sum(dim=-1) + offset[state] for state, action in pairs)
+        found.append(torch.cat(list(parts)))
+    return _least(found)
 
 
 class Values:

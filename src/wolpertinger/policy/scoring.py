@@ -91,7 +91,7 @@ def evaluate_shared(critic: Critic, features: Tensor, vectors: Tensor, pairs: li
     inputs, found = critic.scale.to_inputs(vectors), []
     for network in critic.networks:
         query, offset = network.query(features)
-        keys = torch.cat([network.key(part) for part in inputs.split(KEYS_AT_ONCE)])
+        keys = torch.cat([network.key(part) for part in torch.split(inputs, KEYS_AT_ONCE)])
         parts = ((query[state] * keys[action]).sum(dim=-1) + offset[state] for state, action in pairs)
         found.append(torch.cat(list(parts)))
     return _least(found)

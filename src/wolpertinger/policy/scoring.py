@@ -15,7 +15,6 @@ from torch import Tensor
 
 from wolpertinger.networks import Critic
 
-KEYS_AT_ONCE = 2**14
 BLOCK = 1536  # candidates scored together: their hidden layers stay in the cache
 
 
@@ -91,7 +90,7 @@ def evaluate_shared(critic: Critic, features: Tensor, vectors: Tensor, pairs: li
     inputs, found = critic.scale.to_inputs(vectors), []
     for network in critic.networks:
         query, offset = network.query(features)
-        keys = torch.cat([network.key(part) for part in inputs.split(KEYS_AT_ONCE)])
+        keys = torch.cat([network.key(part) for part in torch.split(inputs, BLOCK)])
         parts = ((query[state] * keys[action]).sum(dim=-1) + offset[state] for state, action in pairs)
         found.append(torch.cat(list(parts)))
     return _least(found)

@@ -219,7 +219,7 @@ def test_another_kind_and_another_version_are_refused(path):
     with pytest.raises(CheckpointError, match="is a 'kind', a 'other' was expected"):
         archive.read(path, "other")
     rewrite(path, lambda members: relisted(members, version=99))
-    with pytest.raises(CheckpointError, match="is of version 99, this wolpertinger reads 3"):
+    with pytest.raises(CheckpointError, match="is of version 99, this wolpertinger reads 4"):
         archive.read(path, "kind")
 
 

@@ -46,7 +46,7 @@ def rank(critic: Critic, obs: PyTorchObs, vectors: Tensor) -> Tensor:
     repeated = critic.features(obs).unsqueeze(1).expand(-1, inputs.shape[1], -1)
     joined = torch.cat([repeated, inputs], dim=-1).flatten(0, 1)  # (batch * k, features + dim)
     values = [_forward(network, joined) for network in critic.networks]
-    return torch.stack(values).amin(dim=0).view(inputs.shape[:2])
+    return critic.values.invert(torch.stack(values).amin(dim=0).view(inputs.shape[:2]))
 
 
 def _forward(network: MLPNetwork, joined: Tensor) -> Tensor:

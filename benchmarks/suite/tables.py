@@ -1,10 +1,12 @@
 """Tables of the suite's results, from the files alone."""
 
+import json
 import statistics
 from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.measure import RESULTS
 from benchmarks.suite.results import (
     OURS,
     RIVALS,
@@ -92,7 +94,38 @@ def _interval(tasks: list[Scores]) -> str:
     return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
 
 
+def units() -> str:
+    """The shop in its own and in other units, with and without standard ones."""
+    rows = [
+        ("shop", OURS, 1, "its own", "yes"),
+        ("shop-units", OURS, 100, "others", "yes"),
+        ("shop-units", "no-standardize", 100, "others", "no"),
+    ]
+    lines = ["| units | standardised | seeds | mean |", "| --- | --- | --- | ---: |"]
+    for task, label, unit, name, standard in rows:
+        scores = [score / unit for score in last_scores(task, label)]
+        shown = ", ".join(f"{score:.1f}" for score in scores) or "missing"
+        lines.append(f"| {name} | {standard} | {shown} | {statistics.mean(scores or [float('nan')]):.1f} |")
+    return "\n".join(lines)
+
+
+def tried() -> str:
+    """Settings that were tried while the defaults were chosen."""
+    lines = [
+        "| task | steps | seed | set | the class then | scores at quarters |",
+        "| --- | ---: | ---: | --- | --- | --- |",
+    ]
+    for row in json.loads((RESULTS / "suite" / "tried.json").read_text())["rows"]:
+        changed = ", ".join(f"`{pair}`" for pair in row["set"]) or "nothing"
+        scores = ", ".join(map(_number, row["curve"]))
+        cells = (row["task"], f"{row['steps']:,}", row["seed"], changed, row["class_defaults_then"], scores)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
 TABLES = {
+    ("docs/decisions/023-defaults.md", "tried"): tried,
+    ("docs/decisions/024-standard-units.md", "units"): units,
     ("README.md", "newcomer"): newcomer,
     ("docs/suite.md", "newcomer"): newcomer,
     ("docs/suite.md", "rivals"): against_rivals,

@@ -413,7 +413,7 @@ def test_actions_of_another_integer_type_are_welcome():
         ({"policy_kwargs": {"k": 7}}, ValueError, "policy_kwargs holds k: give it to Wolpertinger itself"),
         ({"learner": "sac"}, ValueError, r"learner='sac': give one of \"ddpg\" or DDPG\(\.\.\.\)"),
         ({"learner": 3}, TypeError, r"learner=3: give one of \"ddpg\" or DDPG\(\.\.\.\)"),
-        ({"critic": len}, TypeError, r"critic=.*len.*: give MLP\(\.\.\.\) or TwoTower\(\.\.\.\)"),
+        ({"critic": len}, TypeError, r"critic=.*len.*: give MLP\(\.\.\.\), TwoTower\(\.\.\.\)"),
         ({"rerank": "quick"}, ValueError, "rerank='quick': give one of 'exact', 'screened'"),
         ({"learning_rate": lambda left: left, "final_learning_rate": 0.1}, ValueError, "is a schedule already"),
     ],

@@ -97,6 +97,13 @@ def test_what_adam_cannot_square_is_rejected(reward, is_rejected):
     assert all_finite(agent)
 
 
+def test_in_standard_units_huge_rewards_are_ordinary_ones():
+    agent = new_agent(NEAREST, [FaultyEnv(0, scale=1e30)], standardize=True)
+    agent.learn(40)
+    assert agent.faults.rejected_updates == 0
+    assert all_finite(agent)
+
+
 def test_the_warning_comes_once_for_each_row_of_rejections():
     faults = Faults()
     with warnings.catch_warnings(record=True) as told:

@@ -50,7 +50,8 @@ class FaultyEnv(gym.Env):
 
 def new_agent(form: dict[str, Any], envs: list[FaultyEnv], **options: Any) -> Wolpertinger:
     small = {"learning_starts": 6, "batch_size": 8, "buffer_size": 300, "policy_kwargs": {"net_arch": [8, 8]}}
-    every = {"train_freq": 1, "gradient_steps": 1, "seed": 0, "device": "cpu"}
+    # In the environment's own units: standard ones would make a reward of 1e30 an ordinary one.
+    every = {"train_freq": 1, "gradient_steps": 1, "standardize": False, "seed": 0, "device": "cpu"}
     env = DummyVecEnv([lambda env=env: env for env in envs])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

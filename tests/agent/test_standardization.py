@@ -154,3 +154,13 @@ def test_the_paper_has_plain_units_and_anyone_may():
     agent = small_agent(env, standardize=False)
     agent.learn(40)
     assert not agent.critic.states.is_fitted
+
+
+def test_however_short_the_warm_up_units_are_of_several_transitions():
+    agent = small_agent(standardize=True, learning_starts=0)
+    agent.learn(9)
+    assert (agent._n_updates, bool(agent.critic.states.is_fitted)) == (0, False)
+    agent.learn(10, reset_num_timesteps=False)
+    assert agent._n_updates == 10
+    assert agent.critic.states.is_fitted
+    assert (agent.critic.states.spread != 1).all()

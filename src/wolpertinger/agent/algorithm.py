@@ -21,7 +21,7 @@ from wolpertinger.agent.faults import Faults
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.restricted import RestrictedAlgorithm
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
-from wolpertinger.agent.standardization import is_standardized, standardize
+from wolpertinger.agent.standardization import has_units
 from wolpertinger.learners import LearnerFactory, Transitions, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
@@ -202,8 +202,8 @@ class Wolpertinger(RestrictedAlgorithm):
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
         """Lines 12 to 16 of Algorithm 2, `gradient_steps` times."""
-        if self.standardize and not is_standardized(self.policy):
-            standardize(self.policy, self.replay_buffer, self.gamma, self._vec_normalize_env)
+        if self.standardize and not has_units(self.policy, self.replay_buffer, self.gamma, self._vec_normalize_env):
+            return  # too little has been seen
         self.policy.set_training_mode(True)
         self._update_learning_rates()
         self.learner.tau = self.tau  # it may have been set since

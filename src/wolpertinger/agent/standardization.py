@@ -10,13 +10,19 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from wolpertinger.agent.policies import WolpertingerPolicy
 
+LEAST_TRANSITIONS = 10  # without which no training begins, however short a warm-up the user asks for
 SAMPLES = 4_096  # states by which their scale is judged
 RECENT = 10_000  # steps whose returns are looked at
 
 
-def is_standardized(policy: WolpertingerPolicy) -> bool:
-    """Whether networks have their units: values only once rewards have differed."""
-    return bool(policy.critic.values.is_fitted)
+def has_units(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, env: VecNormalize | None) -> bool:
+    """Whether enough has been seen to train by; networks get their units then, values only once rewards differ."""
+    if policy.critic.values.is_fitted:
+        return True
+    if buffer.size() * buffer.n_envs < LEAST_TRANSITIONS:
+        return False
+    standardize(policy, buffer, gamma, env)
+    return True
 
 
 def standardize(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, env: VecNormalize | None) -> None:

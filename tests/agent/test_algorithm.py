@@ -437,3 +437,24 @@ def test_parameters_are_set_from_a_dict_not_from_a_file(tmp_path):
         torch.testing.assert_close(own, given)
     with pytest.raises(TypeError, match=r"is not a dict of parameters: load a file with Wolpertinger\.load"):
         agent.set_parameters(str(tmp_path / "agent.zip"))
+
+
+def test_returns_of_several_steps_end_with_their_episode_where_learning_begins_anew():
+    agent = small_agent(TargetEnv(length=None), n_steps=3)
+    agent.learn(30)
+    agent.learn(10)
+    buffer = agent.replay_buffer
+    assert buffer.timeouts[:, 0].nonzero()[0].tolist() == [29]
+
+
+def test_gamma_has_an_effect_on_returns_of_several_steps():
+    agent = small_agent(n_steps=3)
+    agent.gamma = 0.5
+    agent.learn(30)
+    assert agent.replay_buffer.gamma == 0.5
+
+
+def test_the_users_own_buffer_arguments_stay_as_they_are():
+    given = {"handle_timeout_termination": True}
+    small_agent(n_steps=3, replay_buffer_kwargs=given)
+    assert given == {"handle_timeout_termination": True}

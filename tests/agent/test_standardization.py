@@ -164,3 +164,21 @@ def test_however_short_the_warm_up_units_are_of_several_transitions():
     assert agent._n_updates == 10
     assert agent.critic.states.is_fitted
     assert (agent.critic.states.spread != 1).all()
+
+
+def test_while_rewards_are_all_equal_training_costs_no_more(monkeypatch):
+    agent = small_agent(Rare(length=5), standardize=True, candidates="critic", critic="two-tower", k=1)
+    agent.learn(30)
+    called = []
+    monkeypatch.setattr(standardization, "discounted_returns", lambda *args: called.append(args))
+    monkeypatch.setattr(type(agent.policy.behaviour.source), "expire", lambda self: called.append(self))
+    agent.train(1, 8)
+    assert not called
+
+
+def test_an_agent_that_learned_in_one_kind_of_units_is_not_loaded_into_another(tmp_path):
+    agent = small_agent(standardize=False)
+    agent.learn(40)
+    agent.save(tmp_path / "agent.zip")
+    with pytest.raises(ValueError, match="standardize=True: the agent learned with False"):
+        Wolpertinger.load(tmp_path / "agent.zip", standardize=True)

@@ -29,7 +29,6 @@ from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.settings import read_settings
 
 NOT_SETTINGS = {"self", "__class__", "policy", "env", "actions", "device", "_init_setup_model"}  # of the constructor
-OWN_LEARNING_RATES = ("final_learning_rate", "actor_learning_rate")  # beside Stable-Baselines3's one
 
 
 class Wolpertinger(RestrictedAlgorithm):
@@ -133,8 +132,9 @@ class Wolpertinger(RestrictedAlgorithm):
 
     def _init_off_policy(self, policy: Any, env: Any, device: torch.device | str) -> None:
         ours = {"k", "allowed", "critic", "candidates", "rerank", "exploration", "learner", "preset"}
-        ours |= {"standardize", "on_bad_transition", *OWN_LEARNING_RATES}
+        ours |= {"standardize", "on_bad_transition", "final_learning_rate", "actor_learning_rate"}
         theirs = {name: value for name, value in self._arguments.items() if name not in ours}
+        theirs["replay_buffer_kwargs"] = dict(theirs["replay_buffer_kwargs"] or {})  # which the base class adds to
         super().__init__(policy, env, **theirs, device=device, support_multi_env=True, sde_support=False)
 
     def _settle_defaults(self) -> None:
@@ -206,7 +206,9 @@ class Wolpertinger(RestrictedAlgorithm):
             return  # too little has been seen
         self.policy.set_training_mode(True)
         self._update_learning_rates()
-        self.learner.tau = self.tau  # it may have been set since
+        self.learner.tau = self.tau  # it may have been set since, as may gamma
+        if self._arguments["replay_buffer_class"] is None:  # ours makes n-step returns with it
+            self.replay_buffer.gamma = self.gamma  # type: ignore[attr-defined]
         with self.policy.timer("update"), self.policy.threads_for(batch_size):
             for _ in range(gradient_steps):
                 losses = self.learner.update(self._sample(batch_size))
@@ -232,8 +234,7 @@ class Wolpertinger(RestrictedAlgorithm):
     def _update_learning_rates(self) -> None:
         self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
         if self.actor_learning_rate is not None:
-            first = self.lr_schedule(1)
-            share = self.lr_schedule(self._current_progress_remaining) / first if first else 1.0
+            share = self.lr_schedule(self._current_progress_remaining) / full if (full := self.lr_schedule(1)) else 1.0
             update_learning_rate(self.actor.optimizer, self.actor_learning_rate * share)
 
     def _sample_action(

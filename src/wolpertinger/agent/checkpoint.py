@@ -76,7 +76,9 @@ def agent_files(agent: "ActionSetAlgorithm", *, with_actions: bool) -> dict[str,
 
 def training_files(agent: Any, *, with_env: bool = True) -> dict[str, archive.Buffer]:
     """What else a training goes on from, but for the replay buffer."""
-    tree, arrays = pack(get_training_state(agent, with_env=with_env))
+    if agent._resume_from is None and agent.env is None:
+        raise ValueError('include=["training"]: the agent has no environment, and so no training to go on from')
+    tree, arrays = pack(agent._resume_from or get_training_state(agent, with_env=with_env))
     return {TRAINING: json.dumps(tree).encode(), TRAINING_ARRAYS: safetensors.numpy.save(arrays)}
 
 
@@ -217,6 +219,11 @@ def _build(
             require_same_actions(action_set, env)
     agent._setup_model()
     vars(agent).update(counters)
+    if counters["_n_updates"] and bool(agent.standardize) != bool(saved["standardize"]):
+        raise ValueError(
+            f"standardize={agent.standardize!r}: the agent learned with {saved['standardize']!r}, and its networks "
+            "would read everything in other units; leave it out"
+        )
     agent.restrictions.from_env = config["restricted_by_env"] and agent.restrictions.function is None
     return agent
 

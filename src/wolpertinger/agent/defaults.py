@@ -46,7 +46,7 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spa
     check_choice("preset", given["preset"], PRESETS)
     if given["preset"] == "paper":
         return _paper(actions)
-    if actions.slots is not None and given["candidates"] is None and given["critic"] is None:
+    if actions.slots is not None and _is_any(given["candidates"], TopItems) and _is_any(given["critic"], PerItem):
         return _with_top_items(actions)
     is_searched = actions.is_listable and actions.n <= MAX_SEARCHED and not actions.is_ordinal
     if given["candidates"] is not None:
@@ -59,6 +59,10 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spa
     if is_searched:
         return _with_search(actions)
     return _with_actor(actions) if actions.is_ordinal else _with_neighbours(actions)
+
+
+def _is_any(given: Any, kind: type) -> bool:
+    return given is None or isinstance(given, kind)
 
 
 def update_ratio(updates: int, transitions: int, n_envs: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import (
     VecTransposeImage,
 )
 
+from wolpertinger.envs.allowed_info import AllowedInInfo
 from wolpertinger.envs.discretized import Discretized
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 
@@ -32,6 +33,7 @@ SINGLE: dict[type, tuple[str, ...]] = {
     OrderEnforcing: ("_has_reset",),
     PassiveEnvChecker: ("checked_reset", "checked_step", "checked_render", "close_called"),
     Discretized: (),
+    AllowedInInfo: (),
 }
 
 

@@ -99,14 +99,14 @@ class GuardedBuffer:
     ) -> None:
         """Store the transitions that are right; in the place of each other one, another environment's once more."""
         good = np.flatnonzero(~bad)
-        _cut(self._buffer, bad)
+        cut_returns(self._buffer, bad)
         if good.size:
             take = np.arange(len(bad))
             take[bad] = good[0]
             rows = (_rows(part, take) for part in (obs, next_obs, actions, rewards, dones))
             self._buffer.add(*rows, [infos[i] for i in take])  # type: ignore[call-arg]
             self._agent._rows_stored += 1
-            _cut(self._buffer, bad)
+            cut_returns(self._buffer, bad)
 
     def observed(self, last_obs: Any) -> Any:
         """What to act by next: where the new observation is bad, the last one that was not."""
@@ -114,7 +114,7 @@ class GuardedBuffer:
         return _merge(unknown, last_obs, self._new_obs) if unknown.any() else self._new_obs
 
 
-def _cut(buffer: ReplayBuffer, bad: Mask) -> None:
+def cut_returns(buffer: ReplayBuffer, bad: Mask) -> None:
     """Let no n-step return go on beyond the last row in these environments."""
     if buffer.full or buffer.pos:
         row = buffer.pos - 1

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecEnv
 
 from wolpertinger.actions import Allowed
 from wolpertinger.agent.allowed_store import AllowedStore
 from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.explanation import Explanation, RankedActions, explain, rank_actions
+from wolpertinger.agent.faults import cut_returns
 from wolpertinger.policy import Ranking, States
 
 Observation = npt.NDArray | dict[str, npt.NDArray]
@@ -29,9 +30,12 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
         had_obs = self._last_obs is not None
         started = super()._setup_learn(total_timesteps, *args, **kwargs)
         does_reset = kwargs.get("reset_num_timesteps", args[1] if len(args) > 1 else True)
-        if does_reset or not had_obs or not self.restrictions.has_begun:
+        is_reset = does_reset or not had_obs
+        if is_reset and isinstance(self.replay_buffer, NStepReplayBuffer):  # no return goes on into another episode
+            cut_returns(self.replay_buffer, np.ones(self.n_envs, dtype=np.bool_))
+        if is_reset or not self.restrictions.has_begun:
             assert self.env is not None
-            self.restrictions.begin(self.env)
+            self.restrictions.begin(self.env, is_reset=is_reset)
             if self.restrictions.is_used and self.on_bad_transition == "skip":
                 raise ValueError(
                     'on_bad_transition="skip" stores other transitions in the place of those it leaves out, and what '
@@ -105,7 +109,7 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
             batch = self.replay_buffer.sample(batch_size, env=normalised)
         known: dict[str, Any] = {}
         store: AllowedStore | None = getattr(self.replay_buffer, "allowed_store", None)
-        if store is not None:
+        if store is not None and (restrictions.from_env or self.actions.has_offered_vectors):
             known["next_allowed"], vectors = store.sampled()
             known["vectors"] = None if vectors is None else self.replay_buffer.to_torch(vectors)
         if restrictions.function is not None:

@@ -37,12 +37,12 @@ class Restrictions:
         """Whether states say what they allow."""
         return self.from_env or self.function is not None
 
-    def begin(self, env: VecEnv) -> None:
+    def begin(self, env: VecEnv, *, is_reset: bool = True) -> None:
         """Training begins in these environments: find out who says what is allowed, and ask."""
         self.has_begun, expected = True, self.from_env
         if self.function is not None:
             return
-        infos = env.unwrapped.reset_infos
+        infos = env.unwrapped.reset_infos if is_reset else [{}] * env.num_envs  # those of a reset long ago say nothing
         self._method = None
         if not all(KEY in info for info in infos):
             self._method = next((name for name in METHODS if env.has_attr(name)), None)

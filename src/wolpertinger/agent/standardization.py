@@ -19,7 +19,7 @@ def has_units(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, en
     """Whether enough has been seen to train by; networks get their units then, values only once rewards differ."""
     if policy.critic.values.is_fitted:
         return True
-    if buffer.size() * buffer.n_envs < LEAST_TRANSITIONS:
+    if buffer.size() * buffer.n_envs < min(LEAST_TRANSITIONS, buffer.buffer_size * buffer.n_envs):
         return False
     standardize(policy, buffer, gamma, env)
     return True
@@ -30,24 +30,31 @@ def standardize(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, 
 
     Both are fixed from then on: values that were learned keep their meaning, and a resumed run its units.
     """
-    with torch.no_grad():
-        if not policy.critic.states.is_fitted:
-            _fit_states(policy, buffer.sample(SAMPLES, env=env).observations)
-        returns = torch.as_tensor(discounted_returns(buffer, gamma, env)).flatten()
-        if returns.std(correction=0) > 0:
-            for critic in (policy.critic, policy.critic_target):
-                critic.values.fit(returns)
-    for own in (policy.behaviour, policy.predictor):  # keys are of other units now
-        own.source.critic_updated()
-        own.source.expire()
+    # Numbers of a Box only: one-hot states have their scale, and an extractor that learns finds its own.
+    is_plain = next(policy.critic.features_extractor.parameters(), None) is None
+    if isinstance(policy.observation_space, spaces.Box) and is_plain and not policy.critic.states.is_fitted:
+        _fit_states(policy, buffer.sample(SAMPLES, env=env).observations)
+        _expire_keys(policy)
+    count = min(buffer.size(), RECENT)
+    if np.ptp(buffer.rewards[np.arange(buffer.pos - count, buffer.pos) % buffer.buffer_size]) == 0:
+        return  # asked again at every training, so it must cost little
+    returns = torch.as_tensor(discounted_returns(buffer, gamma, env)).flatten()
+    for critic in (policy.critic, policy.critic_target):
+        critic.values.fit(returns)
+    _expire_keys(policy)
 
 
+@torch.no_grad()
 def _fit_states(policy: WolpertingerPolicy, obs: PyTorchObs) -> None:
     for network in (policy.actor, policy.actor_target, policy.critic, policy.critic_target):
-        extractor = network.features_extractor
-        # Numbers of a Box only: one-hot states have their scale, and an extractor that learns finds its own.
-        if isinstance(policy.observation_space, spaces.Box) and next(extractor.parameters(), None) is None:
-            network.states.fit(network.extract_features(obs, extractor))
+        network.states.fit(network.extract_features(obs, network.features_extractor))
+
+
+def _expire_keys(policy: WolpertingerPolicy) -> None:
+    """Keys are of other units now."""
+    for own in (policy.behaviour, policy.predictor):
+        own.source.critic_updated()
+        own.source.expire()
 
 
 def discounted_returns(buffer: ReplayBuffer, gamma: float, env: VecNormalize | None) -> npt.NDArray[np.float64]:

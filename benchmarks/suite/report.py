@@ -45,7 +45,7 @@ def _draw_runs(panel: plt.Axes, task: str, label: str) -> None:
         panel.plot(curve[:, 3], curve[:, 1], color=COLOURS[label], alpha=0.2, linewidth=0.8)
     length = min(map(len, curves))
     mean = np.mean([curve[:length] for curve in curves], axis=0)
-    panel.plot(mean[:, 3], mean[:, 1], color=COLOURS[label], linewidth=1.8, label=NAMES[label])
+    panel.plot(mean[:, 3], mean[:, 1], color=COLOURS[label], linewidth=1.8, label=NAMES[label].strip("`"))
 
 
 def main() -> None:

@@ -182,3 +182,18 @@ def test_an_agent_that_learned_in_one_kind_of_units_is_not_loaded_into_another(t
     agent.save(tmp_path / "agent.zip")
     with pytest.raises(ValueError, match="standardize=True: the agent learned with False"):
         Wolpertinger.load(tmp_path / "agent.zip", standardize=True)
+
+
+class Constant(TargetEnv):
+    """A reward of 1 a step, as a cart-pole's: returns differ by how much of the episode is left."""
+
+    def step(self, action):
+        obs, _, *rest = super().step(action)
+        return obs, 1.0, *rest
+
+
+def test_where_rewards_are_all_the_same_returns_have_a_unit():
+    agent = small_agent(Constant(length=5), standardize=True)
+    agent.learn(40)
+    assert agent.critic.values.is_fitted
+    assert agent.critic.values.mean > 1

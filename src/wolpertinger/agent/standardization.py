@@ -16,7 +16,7 @@ RECENT = 10_000  # steps whose returns are looked at
 
 
 def has_units(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, env: VecNormalize | None) -> bool:
-    """Whether enough has been seen to train by; networks get their units then, values only once rewards differ."""
+    """Whether enough has been seen to train by; networks get their units then, values only once returns differ."""
     if policy.critic.values.is_fitted:
         return True
     if buffer.size() * buffer.n_envs < min(LEAST_TRANSITIONS, buffer.buffer_size * buffer.n_envs):
@@ -36,9 +36,11 @@ def standardize(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, 
         _fit_states(policy, buffer.sample(SAMPLES, env=env).observations)
         _expire_keys(policy)
     count = min(buffer.size(), RECENT)
-    if np.ptp(buffer.rewards[np.arange(buffer.pos - count, buffer.pos) % buffer.buffer_size]) == 0:
+    if not buffer.rewards[np.arange(buffer.pos - count, buffer.pos) % buffer.buffer_size].any():
         return  # asked again at every training, so it must cost little
     returns = torch.as_tensor(discounted_returns(buffer, gamma, env)).flatten()
+    if returns.std(correction=0) == 0:
+        return
     for critic in (policy.critic, policy.critic_target):
         critic.values.fit(returns)
     _expire_keys(policy)

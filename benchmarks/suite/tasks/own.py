@@ -40,11 +40,11 @@ def _recommender() -> Task:
     )
 
 
-def _puddle_world(plan: int) -> Task:
+def _puddle_world(plan: int, role: str) -> Task:
     puddle = make("PuddleWorld-v0", plan=plan)[0].unwrapped.task.map  # type: ignore[attr-defined]
     return Task(
         make=lambda: make("PuddleWorld-v0", plan=plan),
-        role="confirmation",
+        role=role,
         steps=50_000,
         random=puddle.random_value,
         best=puddle.best_score,
@@ -62,5 +62,5 @@ CART_POLE = Task(
     best_is="a controller that knows the dynamics",
 )
 GENERATED = _recommender()
-PUDDLE_WORLD = _puddle_world(20)
-PUDDLE_WORLD_1 = _puddle_world(1)
+PUDDLE_WORLD = _puddle_world(20, "confirmation")
+PUDDLE_WORLD_1 = _puddle_world(1, "development")

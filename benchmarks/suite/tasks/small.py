@@ -57,7 +57,7 @@ class BitFlipping(gym.Env):
 
 IDENTITY = Task(
     make=lambda: (Identity(), ActionTable(np.eye(4, dtype=np.float32))),
-    role="confirmation",
+    role="development",
     steps=5_000,
     random=25.0,
     best=100.0,
@@ -65,7 +65,7 @@ IDENTITY = Task(
 )
 BIT_FLIPPING = Task(
     make=lambda: (BitFlipping(), ActionTable(np.eye(BitFlipping.BITS, dtype=np.float32))),
-    role="confirmation",
+    role="development",
     steps=30_000,
     random=-7.9,
     best=-3.1,

@@ -13,8 +13,8 @@ from torch import nn
 
 import wolpertinger  # noqa: F401 - registers the environments
 from benchmarks.speed.flops import Networks
-from wolpertinger import ActionTable, Wolpertinger
-from wolpertinger.runs.presets import PAPER, find_preset
+from wolpertinger import ActionTable, Exploration, Wolpertinger
+from wolpertinger.runs.presets import PAPER, PLAIN, find_preset
 
 BATCH, BUFFER, RANDOM_STEPS = 64, 50_000, 2_000
 # So that queries stay where an index was tuned; the time of a step does not depend on it.
@@ -55,12 +55,15 @@ def make_table(env: gym.Env, index: str | float, build_seconds: float) -> Action
 
 
 def make_agent(env: gym.Env, actions: Any = None, *, policy: Any = "MlpPolicy", **settings: Any) -> Wolpertinger:
-    """An agent that has filled its buffer a little, and whose protos are as widely spread as the actions."""
+    """An agent that has filled its buffer a little, and whose protos are as widely spread as the actions.
+
+    One update follows each transition, whatever the class would choose for a run of this length.
+    """
     agent = Wolpertinger(
         policy,
         env,
         actions,
-        **{"k": 1, "learning_rate": LEARNING_RATE, **settings},
+        **{**PLAIN, "k": 1, "learning_rate": LEARNING_RATE, "exploration": Exploration(), **settings},
         batch_size=BATCH,
         buffer_size=BUFFER,
         learning_starts=RANDOM_STEPS,

@@ -1,12 +1,26 @@
 """The result files of benchmarks.speed, read for tables, plots and verdicts; what is not there is None."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS as ALL_RESULTS
 
 RESULTS = ALL_RESULTS / "speed"
 ALL = {"recommender": 13_138, "cart-pole": 1_000_000, "puddle-world": 2**20}  # actions of the paper's tables
+
+
+@contextmanager
+def reading_from(folder: Path) -> Iterator[None]:
+    """Read the result files of another folder meanwhile."""
+    global RESULTS
+    own, RESULTS = RESULTS, folder
+    try:
+        yield
+    finally:
+        RESULTS = own
 
 
 def read(part: str) -> dict[str, Any] | None:

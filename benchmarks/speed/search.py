@@ -12,7 +12,7 @@ from benchmarks.measure import say, spread, time_rounds
 from benchmarks.speed.agents import BATCH, Trainer, make_agent, make_env, preset
 from benchmarks.speed.effort import Effort
 from benchmarks.speed.floor import MILLION, OBSERVED, Cheap
-from wolpertinger import ActionTable, BestByCritic, Wolpertinger
+from wolpertinger import ActionTable, BestByCritic, Exploration, Wolpertinger
 from wolpertinger.policy.critic_search import CriticSearch
 from wolpertinger.runs.presets import SEARCH
 from wolpertinger.threads import count_threads, set_threads
@@ -72,7 +72,7 @@ def catalogue_row(effort: Effort) -> dict[str, Any]:
 def towers(**changes: Any) -> dict[str, Any]:
     """Our own towers for the recommender, with changes to the critic."""
     chosen = {name: SEARCH[name] for name in ("candidates", "policy_kwargs")}
-    return {**chosen, "critic": {**SEARCH["critic"], **changes}}
+    return {**chosen, "critic": {**SEARCH["critic"], **changes}, "exploration": Exploration(epsilon=0.1)}
 
 
 def million_row(effort: Effort) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """The tables of docs/performance.md, rendered from the result files of benchmarks.speed by benchmarks.tables."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from benchmarks.speed.agents import BATCH, PARTS
 from benchmarks.speed.paper import STEPS_PER_SECOND
-from benchmarks.speed.results import cell, ratio, read, row, seconds, step_row
-from benchmarks.speed.verdict import judge
+from benchmarks.speed.results import RESULTS, cell, ratio, read, reading_from, row, seconds, step_row
+from benchmarks.speed.verdict import ALL_TARGETS, Target, judge
 
 MISSING = "missing"
 STATES = BATCH + 1  # that candidates are ranked in, in a step: those of an update, and the one acted in
@@ -165,6 +166,27 @@ def verdict_table() -> str:
     return lines(["target", "wanted", "measured", "verdict"], rows)
 
 
+def house_table() -> str:
+    """The verdicts before and after the house was rebuilt, by two runs of the same parts in turn on one machine."""
+    found: dict[str, list[float | None]] = {}
+    for side in ("before", "after"):
+        with reading_from(RESULTS / "house" / side):
+            found[side] = [target.measure() for target in ALL_TARGETS]
+    rows = [
+        [target.name, *(number(value, target.form) for value in values), _worse(target, *values)]
+        for target, *values in zip(ALL_TARGETS, *found.values(), strict=True)
+        if None not in values
+    ]
+    return lines(["target", "before", "after", "worse by"], rows)
+
+
+def _worse(target: Target, before: float | None, after: float | None) -> str:
+    if not before or not after:
+        return ""
+    times = after / before if target.most < math.inf else before / after
+    return f"{max(0.0, times - 1):.0%}"
+
+
 DOCUMENT = "docs/performance.md"
 TABLES: dict[tuple[str, str], Callable[[], str]] = {
     (DOCUMENT, "verdicts"): verdict_table,
@@ -176,4 +198,5 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     (DOCUMENT, "acting"): acting_table,
     (DOCUMENT, "growth"): growth_table,
     (DOCUMENT, "profile"): profile_table,
+    ("docs/decisions/027-one-house.md", "house"): house_table,
 }

@@ -217,8 +217,11 @@ SEARCH_TARGETS = (
 )
 
 
+ALL_TARGETS = (*TARGETS, *SEARCH_TARGETS)
+
+
 def judge() -> list[TargetVerdict]:
-    return [target.judge() for target in (*TARGETS, *SEARCH_TARGETS)]
+    return [target.judge() for target in ALL_TARGETS]
 
 
 def table() -> Table:

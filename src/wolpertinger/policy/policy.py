@@ -53,7 +53,8 @@ class Policy:
     def _rank(self, source: CandidateSource, states: States, k: int, critic: Critic, top: int) -> Ranking:
         with self.timer("lookup"):
             candidates = source.find(states, k)
-        size = (SHARED_AT_ONCE if source.is_shared else CANDIDATES_AT_ONCE) // max(1, len(states))
+        at_once = SHARED_AT_ONCE if source.is_shared else CANDIDATES_AT_ONCE
+        size = min(CANDIDATES_AT_ONCE, at_once // max(1, len(states)))
         return Ranking(states, candidates, partial(self._find_best, states, critic, top, size))
 
     @torch.no_grad()

@@ -120,10 +120,10 @@ def test_all_actions_as_candidates_and_no_random_ones_is_warned_of():
 FEW = ActionTable(VECTORS[:64])
 
 
-def test_few_actions_get_more_updates_and_longer_returns():
+def test_few_actions_get_more_updates_and_a_longer_horizon():
     few, many = agent_over(FEW), agent_over(ActionTable(VECTORS[:65]))
-    assert (few.n_steps, few.defaults.updates) == (3, 5_000)
-    assert (many.n_steps, many.defaults.updates) == (1, 1_250)
+    assert (few.n_steps, few.gamma, few.tau, few.defaults.updates) == (3, 0.95, 0.005, 5_000)
+    assert (many.n_steps, many.gamma, many.tau, many.defaults.updates) == (1, 0.9, 0.01, 2_500)
 
 
 @pytest.mark.parametrize("settings", [{"replay_buffer_class": ReplayBuffer}, {"optimize_memory_usage": True}])

@@ -124,7 +124,11 @@ def test_small_sets_are_always_fresh_and_large_ones_now_and_then(monkeypatch):
     many = ActionTable(np.random.default_rng(0).normal(size=(8_000, 3)))
     assert tower_agent(TargetEnv(many)).policy.behaviour.source.every == 8_000 // module.KEYS_PER_UPDATE
     monkeypatch.setattr(module, "INDEXED_FROM", 8_000)
-    assert tower_agent(TargetEnv(many)).policy.behaviour.source.every == 8_000 // module.INDEXED_KEYS_PER_UPDATE
+    source = tower_agent(TargetEnv(many)).policy.behaviour.source
+    assert source.every == module.YOUNG_UPDATES < 8_000 // module.INDEXED_KEYS_PER_UPDATE
+    for _ in range(10_000):
+        source.critic_updated()
+    assert source.every == 8_000 // module.INDEXED_KEYS_PER_UPDATE
     agent = tower_agent(TargetEnv(many), candidates=BestByCritic(refresh_every=5))
     assert agent.policy.behaviour.source.every == 5
 

@@ -13,6 +13,7 @@ from wolpertinger.policy import critic_search as module
 
 def test_many_keys_are_searched_by_an_index(monkeypatch):
     monkeypatch.setattr(module, "INDEXED_FROM", 1_500)
+    monkeypatch.setattr(module, "SCANNED_QUERIES", 0)
     actions = ActionTable(np.random.default_rng(0).normal(size=(2_000, 3)))
     agent = fresh(tower_agent(TargetEnv(actions, length=5), k=3))
     obs = states(200)
@@ -32,6 +33,7 @@ def test_many_keys_are_searched_by_an_index(monkeypatch):
 
 def test_an_index_over_new_keys_is_judged_by_the_new_critics_queries(monkeypatch):
     monkeypatch.setattr(module, "INDEXED_FROM", 1_500)
+    monkeypatch.setattr(module, "SCANNED_QUERIES", 0)
     actions = ActionTable(np.random.default_rng(0).normal(size=(2_000, 3)))
     start = perf_counter()
     agent = fresh(tower_agent(TargetEnv(actions, length=5), k=3))
@@ -43,15 +45,29 @@ def test_an_index_over_new_keys_is_judged_by_the_new_critics_queries(monkeypatch
     source.critic_updated()
     source.expire()
     source._refresh_if_due()
-    source.keys()
+    source.best(source.snapshot.queries(obs[:1]), 3)
     assert source._index is not before
     expected = source._index._lengthen(source.snapshot.queries(obs).detach().numpy())
     np.testing.assert_array_equal(source._index._index._recent[: len(obs)], expected)
     assert before.tuning_seconds <= source._index.tuning_seconds <= source.seconds < perf_counter() - start
 
 
+def test_few_queries_of_the_same_keys_are_scans(monkeypatch):
+    monkeypatch.setattr(module, "INDEXED_FROM", 1_500)
+    monkeypatch.setattr(module, "SCANNED_QUERIES", 1_000)
+    actions = ActionTable(np.random.default_rng(0).normal(size=(2_000, 3)))
+    agent = fresh(tower_agent(TargetEnv(actions, length=5), k=3))
+    source, obs = agent.policy.predictor.source, states(30)
+    found = agent.explain(obs.numpy()).actions
+    assert source._index is None
+    np.testing.assert_array_equal(found, all_values(agent, obs).topk(3, dim=1).indices.numpy())
+    agent.explain(states(1_000).numpy())
+    assert source._index is not None
+
+
 def test_a_copy_searches_its_own_table(monkeypatch):
     monkeypatch.setattr(module, "INDEXED_FROM", 200)
+    monkeypatch.setattr(module, "SCANNED_QUERIES", 0)
     agent = fresh(tower_agent(k=1))
     obs = states(50).numpy()
     agent.actions.add(VECTORS[:1] + 1)

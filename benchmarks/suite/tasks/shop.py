@@ -2,7 +2,7 @@
 
 The action's vectors are the items'. A user stays for 10 steps and drifts at random meanwhile: what is recommended
 changes the reward only. `SHOP` cuts the episode (truncated), `ENDS` ends it (terminated), `UNITS` is the first one in
-other units: rewards in hundredths, every other number of the user a hundred times as large.
+other units: rewards in hundredths, every other number of the user a hundred times as large. `LARGE` has 300,000 items.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ from gymnasium import spaces
 from benchmarks.suite.task import Task
 from wolpertinger import ActionTable
 
-ITEMS, CLUSTERS, DIM, USER = 50_000, 200, 32, 16
+ITEMS, LARGE_ITEMS, CLUSTERS, DIM, USER = 50_000, 300_000, 200, 32, 16
 SPREAD = 0.4  # of a cluster, where its centre is of length 1 per number
 SLOPE, OFFSET = 1.6, -3.05  # set so that random play earns about 0.95, the best fixed item 1.9 and the oracle 9.1 of 10
 NOISE, DRIFT, STEPS = 0.1, 0.1, 10
@@ -23,23 +23,23 @@ CENTS = 100
 
 
 @cache
-def catalogue(seed: int = 1) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def catalogue(items: int = ITEMS, seed: int = 1) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """The items' vectors (items, 32), and what each of a user's numbers makes of an item (items, 16)."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(CLUSTERS, DIM))
-    vectors = centres[rng.integers(CLUSTERS, size=ITEMS)] + SPREAD * rng.normal(size=(ITEMS, DIM))
+    vectors = centres[rng.integers(CLUSTERS, size=items)] + SPREAD * rng.normal(size=(items, DIM))
     vectors /= np.sqrt(1 + SPREAD**2)
     hidden = rng.normal(size=(USER, DIM)) / np.sqrt(DIM)
     return vectors.astype(np.float32), (vectors @ hidden.T).astype(np.float32)
 
 
 class Shop(gym.Env):
-    """Action space: Discrete(50,000). Observation: the user's vector, of length 1. Reward: see above."""
+    """Action space: Discrete(items). Observation: the user's vector, of length 1. Reward: see above."""
 
-    def __init__(self, *, terminates: bool) -> None:
-        self.vectors, self.appeal = catalogue()
+    def __init__(self, *, terminates: bool, items: int = ITEMS) -> None:
+        self.vectors, self.appeal = catalogue(items)
         self.terminates = terminates
-        self.action_space = spaces.Discrete(ITEMS)
+        self.action_space = spaces.Discrete(items)
         self.observation_space = spaces.Box(-1, 1, (USER,), np.float32)
 
     def reset(self, *, seed=None, options=None):
@@ -77,15 +77,15 @@ class OtherUnits(gym.Wrapper):
         return user * self.units, CENTS * reward, *rest
 
 
-def make(*, terminates: bool) -> tuple[gym.Env, ActionTable]:
-    return Shop(terminates=terminates), ActionTable(catalogue()[0])
+def make(*, terminates: bool, items: int = ITEMS) -> tuple[gym.Env, ActionTable]:
+    return Shop(terminates=terminates, items=items), ActionTable(catalogue(items)[0])
 
 
-def anchors(users: int = 2_000) -> dict[str, float]:
+def anchors(items: int = ITEMS, users: int = 2_000) -> dict[str, float]:
     """What random play, the best fixed item and an oracle that knows M earn in an episode."""
     rng = np.random.default_rng(1)
     drawn = rng.normal(size=(users, USER))
-    logits = SLOPE * (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)) @ catalogue()[1].T + OFFSET
+    logits = SLOPE * (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)) @ catalogue(items)[1].T + OFFSET
     reward = STEPS / (1 + np.exp(-logits))
     return {"random": reward.mean(), "fixed": reward.mean(axis=0).max(), "oracle": reward.max(axis=1).mean()}
 
@@ -115,5 +115,14 @@ UNITS = Task(
     best_is="an oracle that knows M",
 )
 
+LARGE = Task(
+    make=lambda: make(terminates=False, items=LARGE_ITEMS),
+    role="development",
+    steps=20_000,
+    random=1.03,
+    best=9.43,
+    best_is="an oracle that knows M",
+)
+
 if __name__ == "__main__":
-    print(anchors())
+    print(anchors(), anchors(LARGE_ITEMS, 500))

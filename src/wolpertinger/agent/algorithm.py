@@ -159,7 +159,7 @@ class Wolpertinger(RestrictedAlgorithm):
         if self.verbose >= 1:
             every = f"{self.train_freq.frequency} {self.train_freq.unit.value}(s)"  # type: ignore[union-attr]
             print(f"{self.defaults.why}; {self.n_envs} environment(s): {self.gradient_steps} update(s) of "
-                  f"{self.batch_size} per {every}")
+                  f"{self.batch_size} per {every}, gamma {self.gamma:g}")
 
     def _setup_model(self) -> None:
         given = self._arguments

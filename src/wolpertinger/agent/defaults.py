@@ -18,11 +18,15 @@ from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
-# Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more a critic that
-# searches fits the noise of its few transitions, and an actor's run takes longer than it gains.
-SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
-# Where there are few actions, noise of one try is soon averaged out: more updates, and returns of three steps, pay.
-FEW_ACTIONS, FEW_UPDATES = 64, 5_000
+# Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more it takes longer than
+# it gains.
+SEARCH_UPDATES, ACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 1_250
+# Of a critic that searches many actions: what an action changes within some ten steps. Values of a longer horizon are
+# so much larger than what tells actions apart that their errors decide.
+SEARCH_HORIZON = {"gamma": 0.9, "tau": 0.01}
+# Where there are few actions, noise of one try is soon averaged out: more updates, a longer horizon and returns of three
+# steps pay.
+FEW_ACTIONS, FEW_UPDATES, FEW_GAMMA = 64, 5_000, 0.95
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
 EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
@@ -81,6 +85,7 @@ def _with_search(actions: ActionSet) -> Defaults:
             "learner": DDPG(target_samples=256 if actions.n > EXACT_TARGETS else 0),
             "exploration": Exploration(noise=None, epsilon=0.2),
             **COMMON,
+            **SEARCH_HORIZON,
         },
         updates=SEARCH_UPDATES,
         policy_kwargs={"net_arch": [128, 128], "layer_norm": True, "dropout": 0.2, "predict_by": "target"},
@@ -94,7 +99,8 @@ def _with_few(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
     Stable-Baselines3's buffers of Dict observations, and buffers of one's own, know no returns of several steps.
     """
     many = _with_search(actions)
-    arguments = {**many.arguments, "batch_size": 128, "n_steps": 3 if can_look_ahead else 1}
+    ahead = {"gamma": FEW_GAMMA, "n_steps": 3 if can_look_ahead else 1}
+    arguments = {**many.arguments, **COMMON, "batch_size": 128, **ahead}
     return replace(many, arguments=arguments, updates=FEW_UPDATES)
 
 
@@ -121,7 +127,7 @@ def _with_neighbours(actions: ActionSet) -> Defaults:
             "exploration": Exploration(sigma=0.1, epsilon=0.2, final_epsilon=0.05),
             **COMMON,
         },
-        updates=SEARCH_UPDATES,
+        updates=NEIGHBOUR_UPDATES,
         policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "predict_by": "target"},
         why=f"{_describe(actions)}: the critic picks among the {k} nearest to the actor's proposal",
     )

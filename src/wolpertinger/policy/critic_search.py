@@ -29,11 +29,15 @@ MAX_KEYS = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
 # Keys refreshed per update, on average, unless the user says how often: without and with an index, which has to be
 # built anew as well, and at times tuned.
 KEYS_PER_UPDATE, INDEXED_KEYS_PER_UPDATE = 400, 75
-INDEXED_FROM = 200_000  # actions from which on an index takes the place of a product with all keys
+# A young critic changes fast: keys are at most this many updates old, or this share of all updates.
+YOUNG_UPDATES, YOUNG_SHARE = 32, 1 / 8
+INDEXED_FROM = 200_000  # actions from which on an index takes the place of a product with all keys, ...
+SCANNED_QUERIES = 4_096  # ... once so many queries were asked of the same keys: fewer do not pay for tuning
 RECALL = 0.95  # of that index
 KEYS_AT_ONCE = 2**14
 RECENT_STATES = 320  # by which an index over new keys is judged, ...
-COMPARED_STATES = 64  # ... and on so many of them the search is compared before and after a refresh
+COMPARED_STATES = 64  # ... and on so many of them the search is compared before and after a refresh, ...
+COMPARED_EVERY = 32  # ... updates apart at least
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class CriticSearch(CandidateSource):
         self.agreement: float | None = None
         """Share of recent states whose best action was the same before and after the last refresh."""
         self._expired = False
+        self._updates = 0
+        self._compared_at: int | None = None  # by updates
         self._forget()
         self._seconds = 0.0  # without the tuning of the present index, which counts its own
 
@@ -106,6 +112,8 @@ class CriticSearch(CandidateSource):
         self._members: Tensor | None = None  # the actions whose keys they are
         self._version = 0  # of the action set
         self._index: InnerProductIndex | None = None
+        self._previous_index: InnerProductIndex | None = None  # which the next one goes on from
+        self._asked = 0  # queries, of these keys
         self._recent: list[States] = []
         self._recent_count = 0
         self._k = 1  # of the last search
@@ -113,8 +121,11 @@ class CriticSearch(CandidateSource):
     @property
     def every(self) -> int:
         """Updates from one refresh to the next."""
+        if self.refresh_every is not None:
+            return self.refresh_every
         per_update = KEYS_PER_UPDATE if self.actions.n < INDEXED_FROM else INDEXED_KEYS_PER_UPDATE
-        return max(1, self.actions.n // per_update) if self.refresh_every is None else self.refresh_every
+        while_young = max(YOUNG_UPDATES, int(self._updates * YOUNG_SHARE))
+        return max(1, min(self.actions.n // per_update, while_young))
 
     @property
     def seconds(self) -> float:
@@ -123,10 +134,12 @@ class CriticSearch(CandidateSource):
 
     @property
     def _tuning_seconds(self) -> float:
-        return 0.0 if self._index is None else self._index.tuning_seconds
+        last = self._index or self._previous_index
+        return 0.0 if last is None else last.tuning_seconds
 
     def critic_updated(self) -> None:
         self.age += 1
+        self._updates += 1
 
     def expire(self) -> None:
         self._expired = True
@@ -150,12 +163,15 @@ class CriticSearch(CandidateSource):
         if self.age < (1 if self._expired else self.every):
             return
         is_comparable = self._keys is not None and self._version == self.actions.version and self._recent
-        before = self._best_of_recent() if is_comparable else None
+        # A look at the search that only the log needs: not at every refresh of small sets, which come with every update.
+        is_due = self._compared_at is None or self._updates - self._compared_at >= COMPARED_EVERY
+        before = self._best_of_recent() if is_comparable and is_due else None
         self.snapshot.load_state_dict(self.critic.state_dict())
         self.age, self._keys, self._expired = 0, None, False
         if before is not None:
             same = before == self._best_of_recent()
             self.agreement = same.flatten(1).all(dim=1).float().mean().item()
+            self._compared_at = self._updates
 
     def _best_of_recent(self) -> Tensor:
         # For the k of the last search, which an index is tuned for.
@@ -182,6 +198,9 @@ class CriticSearch(CandidateSource):
         keys = self.keys()
         assert self._members is not None
         self._k = k = min(k, len(keys))
+        self._asked += len(queries)
+        if self._index is None and self._asked > SCANNED_QUERIES:
+            self._index = self._index_over(keys)
         if self._index is not None:
             return self._members[torch.from_numpy(self._index.search(queries.numpy(force=True), k)).to(queries.device)]
         return self._members[largest_products(queries, keys, k)]
@@ -199,8 +218,8 @@ class CriticSearch(CandidateSource):
         if self._keys is None or self._version != self.actions.version:
             start = perf_counter() - self.seconds
             version, (keys, members) = self.actions.version, self._compute_keys()
-            self._index = self._index_over(keys, warm_start=self._index)
             self._keys, self._members, self._version = keys, members, version
+            self._previous_index, self._index, self._asked = self._index or self._previous_index, None, 0
             self._seconds = perf_counter() - start - self._tuning_seconds
         return self._keys
 
@@ -214,13 +233,16 @@ class CriticSearch(CandidateSource):
             members.append(torch.from_numpy(block))
         return torch.cat(keys), torch.cat(members).to(device)
 
-    def _index_over(self, keys: Tensor, warm_start: InnerProductIndex | None) -> InnerProductIndex | None:
+    def _index_over(self, keys: Tensor) -> InnerProductIndex | None:
         if len(keys) < INDEXED_FROM:
             return None
-        expected = None
-        if warm_start is not None and self._recent:
+        start = perf_counter() - self.seconds
+        previous, expected = self._previous_index, None
+        if previous is not None and self._recent:
             expected = self.snapshot.queries(self._recent_obs(RECENT_STATES)).numpy(force=True)
-        return InnerProductIndex(keys.numpy(force=True), RECALL, previous=warm_start, expected_queries=expected)
+        index = InnerProductIndex(keys.numpy(force=True), RECALL, previous=previous, expected_queries=expected)
+        self._seconds = perf_counter() - start - index.tuning_seconds
+        return index
 
     def stats(self) -> dict[str, float]:
         """Key staleness in updates, what the last refresh changed, and what all of them cost."""
@@ -229,15 +251,17 @@ class CriticSearch(CandidateSource):
 
     def state_dict(self) -> dict[str, Tensor]:
         snapshot = {f"snapshot.{name}": tensor for name, tensor in self.snapshot.state_dict().items()}
-        return {"staleness": torch.tensor(self.age), "expired": torch.tensor(self._expired), **snapshot}
+        counts = {"staleness": self.age, "updates": self._updates, "expired": self._expired}
+        return {**{name: torch.tensor(count) for name, count in counts.items()}, **snapshot}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         own = {name: tensor for name, tensor in state.items() if name.startswith("snapshot.")}
         self.snapshot.load_state_dict({name.removeprefix("snapshot."): tensor for name, tensor in own.items()})
         self.age, self._expired, self._keys = int(state["staleness"]), bool(state["expired"]), None
+        self._updates = int(state["updates"])
 
     def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
-        return {**vars(self), "_keys": None, "_recent": [], "_recent_count": 0, "_index": None}
+        return {**vars(self), "_keys": None, "_recent": [], "_recent_count": 0, "_index": None, "_previous_index": None}
 
 
 def _form(obs: PyTorchObs) -> Any:

@@ -3,7 +3,8 @@
 import json
 import pathlib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,17 @@ from stable_baselines3.common.utils import check_for_correct_spaces
 
 from wolpertinger import archive
 from wolpertinger.actions import STORED, ActionSet
-from wolpertinger.agent import encoding
+from wolpertinger.agent import encoding, optimizer_files
+from wolpertinger.agent.budget import Budget
 from wolpertinger.agent.buffer_files import buffer_files, restore_allowed, restore_buffer
+from wolpertinger.agent.schema import COUNTERS, check_config, check_settings
 from wolpertinger.agent.segments import checkpoints_in, newest_of, read_list, read_segments
+from wolpertinger.agent.training_check import check_training_state
 from wolpertinger.agent.training_state import get_random_state, get_training_state, random_numbers_untouched
 from wolpertinger.agent.trees import pack, unpack
 from wolpertinger.agent.validation import offered_actions, require_same_actions
-from wolpertinger.archive import CheckpointError
+from wolpertinger.archive import CheckpointError, read_arrays, read_json, readable
+from wolpertinger.networks.forms import check_forms
 
 if TYPE_CHECKING:
     from wolpertinger.agent.base import ActionSetAlgorithm
@@ -34,7 +39,7 @@ CANDIDATES = "candidates.safetensors"
 TRAINING, TRAINING_ARRAYS = "training.json", "training.safetensors"
 SEGMENTS = "segments.json"  # of the replay buffer, in files beside the archive
 OPTIONAL = ("actions", "replay_buffer", "training")  # what `exclude` and `include` may name
-COUNTERS = ("num_timesteps", "_total_timesteps", "_episode_num", "_n_updates", "_current_progress_remaining")
+BOX = "actor.scale.middle"  # of the networks: one number per dimension of the actions' vectors
 
 
 def save(
@@ -55,7 +60,7 @@ def save(
 def agent_files(agent: "ActionSetAlgorithm", *, with_actions: bool) -> dict[str, archive.Buffer]:
     """Networks, optimisers, candidate source and settings."""
     stored: Mapping[str, archive.Buffer] = agent.actions.to_files() if with_actions else {}
-    groups, moments = _optimizers(agent)
+    groups, moments = optimizer_files.describe(agent)
     config = {
         **_describe(agent),
         "actions": {
@@ -68,7 +73,7 @@ def agent_files(agent: "ActionSetAlgorithm", *, with_actions: bool) -> dict[str,
     files: dict[str, archive.Buffer] = {
         CONFIG: json.dumps(config, indent=1).encode(),
         NETWORKS: safetensors.torch.save(_contiguous(agent.policy.state_dict())),
-        OPTIMIZERS: safetensors.torch.save(moments),
+        OPTIMIZERS: safetensors.torch.save(_contiguous(moments)),
         CANDIDATES: safetensors.torch.save(_contiguous(agent.policy.behaviour.source.state_dict())),
     }
     return files | {ACTIONS + name: data for name, data in stored.items()}
@@ -105,7 +110,7 @@ def _versions() -> dict[str, str]:
 
 def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
     """The constructor's arguments, as far as JSON can say them, and the names of those that `load` must ask for."""
-    values = dict(agent._arguments)
+    values = {name: value for name, value in agent._arguments.items() if name != "tensorboard_log"}  # a path of here
     for name in values.keys() - {"k"}:  # plain numbers and words may have been set since
         now = getattr(agent, name, None)
         if isinstance(values[name], bool | int | float | str) and isinstance(now, bool | int | float | str):
@@ -147,19 +152,28 @@ def load(
         return newest_of(pathlib.Path(source), lambda path: load(cls, path, **given, settings=dict(settings)))
     source = encoding.existing_path(source)
     files = archive.read(source, KIND)
-    with encoding.readable(CONFIG):
-        config = json.loads(files[CONFIG])
+    with readable(CONFIG):
+        config = check_config(read_json(files[CONFIG]))
+    with readable(NETWORKS):
+        networks = _read_tensors(files[NETWORKS])
     wrapped = None if env is None else cls._wrap_env(env)
     with random_numbers_untouched():
-        agent = _build(cls, config, files, wrapped, actions, settings, device)
+        agent = _build(cls, config, files, wrapped, actions, settings, device, networks)
         agent._seeded_random = None if agent.seed is None else get_random_state()
-    with encoding.readable(NETWORKS):
-        agent.policy.load_state_dict(safetensors.torch.load(files[NETWORKS]))
-    with encoding.readable(OPTIMIZERS):
-        _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files[OPTIMIZERS]))
+    with readable(NETWORKS):
+        check_forms(networks, agent.policy.state_dict())
+        agent.policy.load_state_dict(networks)
+    with readable(OPTIMIZERS):
+        optimizer_files.restore(agent, config["optimizers"], _read_tensors(files[OPTIMIZERS]))
     if not _finds_otherwise(config, settings):
-        with encoding.readable(CANDIDATES):
-            agent.policy.behaviour.source.load_state_dict(safetensors.torch.load(files[CANDIDATES]))
+        with readable(CANDIDATES):
+            agent.policy.behaviour.source.load_state_dict(_read_tensors(files[CANDIDATES]))
+    _restore_training(agent, files, source)
+    return agent
+
+
+def _restore_training(agent: Any, files: dict[str, bytes], source: archive.Target) -> None:
+    """The replay buffer, and what else a training goes on from, as far as they are in the file."""
     if "replay_buffer.json" in files:
         restore_buffer(agent.replay_buffer, files, agent.actions)
         agent._rows_stored = -1
@@ -167,17 +181,25 @@ def load(
         _restore_segments(agent, files[SEGMENTS], source)
         restore_allowed(agent.replay_buffer, files, agent.actions)
     if TRAINING in files:
-        with encoding.readable(TRAINING):
-            agent._resume_from = unpack(json.loads(files[TRAINING]), safetensors.numpy.load(files[TRAINING_ARRAYS]))
-    return agent
+        with readable(TRAINING):
+            state = unpack(read_json(files[TRAINING]), read_arrays(files[TRAINING_ARRAYS]))
+            agent._resume_from = check_training_state(agent, state)
+
+
+def _read_tensors(data: bytes) -> dict[str, torch.Tensor]:
+    tensors = safetensors.torch.load(archive.check_header(data))
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+    return tensors
 
 
 def _restore_segments(agent: Any, listed: bytes, source: archive.Target) -> None:
     if not isinstance(source, str | pathlib.Path):
         raise CheckpointError("the replay buffer is in files beside the checkpoint: give its path, not an open file")
-    with encoding.readable(SEGMENTS):
+    with readable(SEGMENTS):
         stored, found = read_list(listed)
-    read_segments(pathlib.Path(source).parent, agent.replay_buffer, stored, found)
+        read_segments(pathlib.Path(source).parent, agent.replay_buffer, stored, found)
     agent._rows_stored = stored
 
 
@@ -196,9 +218,10 @@ def _build(
     given: ActionSet | None,
     settings: dict[str, Any],
     device: torch.device | str,
+    networks: dict[str, torch.Tensor],
 ) -> Any:
-    """The agent with fresh networks."""
-    with encoding.readable(CONFIG):
+    """The agent with fresh networks, no larger than the tensors of those in the file."""
+    with readable(CONFIG):
         saved = _decode_settings(config, settings)
         policy = settings.pop("policy", config["policy"])
         observation_space, action_space = (
@@ -209,15 +232,18 @@ def _build(
     if policy is None:
         raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
     action_set = _restore_actions(config["actions"], files, given, env)
-    agent = cls(policy, env, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
-    agent._actions_from_env = given is None and from_env
-    if env is None:
-        agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
-    else:
-        check_for_correct_spaces(env, observation_space, action_space)
-        if agent._actions_from_env:
-            require_same_actions(action_set, env)
-    agent._setup_model()
+    with _blaming_the_file(settings), Budget(sum(tensor.numel() for tensor in networks.values())):
+        if BOX in networks and networks[BOX].shape != (action_set.dim,):
+            raise ValueError(f"networks of {len(networks[BOX])} dimensions, actions of {action_set.dim}")
+        agent = cls(policy, env, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
+        agent._actions_from_env = given is None and from_env
+        if env is None:
+            agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
+        else:
+            check_for_correct_spaces(env, observation_space, action_space)
+            if agent._actions_from_env:
+                require_same_actions(action_set, env)
+        agent._setup_model()
     vars(agent).update(counters)
     if counters["_n_updates"] and bool(agent.standardize) != bool(saved["standardize"]):
         raise ValueError(
@@ -228,10 +254,26 @@ def _build(
     return agent
 
 
+@contextmanager
+def _blaming_the_file(given: dict[str, Any]) -> Iterator[None]:
+    """What cannot be built is the file's fault, unless `load` was given settings that may be wrong themselves."""
+    with readable(CONFIG):
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            if not given:
+                raise
+            mistake = error
+        else:
+            return
+    raise mistake
+
+
 def _decode_settings(config: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     if missing := [name for name in config["unsaved_settings"] if name not in given]:
         raise CheckpointError(f"the agent was saved with {', '.join(missing)} of the user's own: give it to load again")
-    settings = {name: encoding.decode_value(value) for name, value in config["settings"].items()}
+    decoded = {name: encoding.decode_value(value) for name, value in config["settings"].items()}
+    settings = check_settings(decoded, config["unsaved_settings"])
     if isinstance(settings["train_freq"], list):
         settings["train_freq"] = tuple(settings["train_freq"])
     return settings
@@ -251,33 +293,13 @@ def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: Acti
         raise CheckpointError(
             f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load"
         )
-    with encoding.readable(CONFIG):
+    with readable(CONFIG):
         kind = STORED[saved["kind"]]
-    return kind.from_files(
-        {name.removeprefix(ACTIONS): data for name, data in files.items() if name.startswith(ACTIONS)}
-    )
-
-
-def _optimizers(agent: "ActionSetAlgorithm") -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Both optimisers' settings, and their moments as named tensors."""
-    groups: dict[str, Any] = {}
-    tensors: dict[str, torch.Tensor] = {}
-    for network in ("actor", "critic"):
-        state = getattr(agent, network).optimizer.state_dict()
-        groups[network] = encoding.encode_value(state["param_groups"])
-        for index, moments in state["state"].items():
-            tensors |= {f"{network}.{index}.{name}": torch.as_tensor(value) for name, value in moments.items()}
-    return groups, _contiguous(tensors)
-
-
-def _restore_optimizers(agent: "ActionSetAlgorithm", groups: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
-    for network in ("actor", "critic"):
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for key, tensor in tensors.items():
-            owner, index, name = key.split(".")
-            if owner == network:
-                state.setdefault(int(index), {})[name] = tensor
-        getattr(agent, network).optimizer.load_state_dict({"state": state, "param_groups": groups[network]})
+    own = {name.removeprefix(ACTIONS): data for name, data in files.items() if name.startswith(ACTIONS)}
+    found = kind.from_files(own)
+    if found.sha256 != saved["sha256"]:
+        raise CheckpointError(f"the action set in the file has SHA-256 {found.sha256}, not {saved['sha256']}")
+    return found
 
 
 def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -62,7 +62,7 @@ def test_moments_of_another_form_are_refused(agent, key, change, match):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"betas": [2.0, 0.9]}, "less than 1"),
+        ({"betas": [2.0, 0.9]}, "less than 1 is needed"),
         ({"betas": [0.9]}, "2 numbers were expected"),
         ({"lr": float("nan")}, "lr=nan"),
         ({"params": [0]}, "a group of parameters says"),

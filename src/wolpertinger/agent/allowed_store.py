@@ -191,12 +191,12 @@ class AllowedStore:
 
     def _is_in_set(self, unpacked: Allowed) -> bool:
         if isinstance(unpacked, AllowedLevels):
-            counts, sizes = unpacked.level_counts, unpacked.sizes
-            factor = np.repeat(np.tile(np.arange(len(sizes)), len(unpacked)), counts.ravel())
-            return bool((counts > 0).all() and (unpacked.levels >= 0).all() and (unpacked.levels < sizes[factor]).all())
+            counts, most = unpacked.level_counts, unpacked.sizes
+            factor = np.repeat(np.tile(np.arange(len(most)), len(unpacked)), counts.ravel())
+            return bool((counts > 0).all() and (unpacked.levels >= 0).all() and (unpacked.levels < most[factor]).all())
         space: Any = self._items
-        sizes = space.nvec if isinstance(space, spaces.MultiDiscrete) else int(space.n)
-        return bool((unpacked.actions >= 0).all() and (unpacked.actions < sizes).all())
+        each = space.nvec if isinstance(space, spaces.MultiDiscrete) else int(space.n)
+        return bool((unpacked.actions >= 0).all() and (unpacked.actions < each).all())
 
     def _pools(self) -> list[tuple[str, Pool]]:
         return [("allowed", self.pool), *([] if self.vectors is None else [("vectors", self.vectors)])]

@@ -10,11 +10,11 @@ SPARE = 2**22  # numbers that are no network's
 COPIES = 8  # of the networks: sources of candidates hold some
 
 
-class Budget(TorchDispatchMode):
+class Budget(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Refuses new tensors beyond those that a file with so many numbers can fill, before they are made."""
 
     def __init__(self, numbers: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._left = COPIES * numbers + SPARE
         self._numbers = numbers
 

@@ -3,8 +3,7 @@
 import json
 import pathlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -13,19 +12,17 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.utils import check_for_correct_spaces
 
 from wolpertinger import archive
-from wolpertinger.actions import STORED, ActionSet
+from wolpertinger.actions import ActionSet
 from wolpertinger.agent import encoding, optimizer_files
-from wolpertinger.agent.budget import Budget
 from wolpertinger.agent.buffer_files import buffer_files, restore_allowed, restore_buffer
-from wolpertinger.agent.schema import COUNTERS, check_config, check_settings
+from wolpertinger.agent.rebuild import ACTIONS, CONFIG, build
+from wolpertinger.agent.schema import COUNTERS, check_config
 from wolpertinger.agent.segments import checkpoints_in, newest_of, read_list, read_segments
 from wolpertinger.agent.training_check import check_training_state
 from wolpertinger.agent.training_state import get_random_state, get_training_state, random_numbers_untouched
 from wolpertinger.agent.trees import pack, unpack
-from wolpertinger.agent.validation import offered_actions, require_same_actions
 from wolpertinger.archive import CheckpointError, read_arrays, read_json, readable
 from wolpertinger.networks.forms import check_forms
 
@@ -33,13 +30,11 @@ if TYPE_CHECKING:
     from wolpertinger.agent.base import ActionSetAlgorithm
 
 KIND = "wolpertinger agent"
-ACTIONS = "actions/"  # folder of the action set's files
-CONFIG, NETWORKS, OPTIMIZERS = "config.json", "networks.safetensors", "optimizers.safetensors"
+NETWORKS, OPTIMIZERS = "networks.safetensors", "optimizers.safetensors"
 CANDIDATES = "candidates.safetensors"
 TRAINING, TRAINING_ARRAYS = "training.json", "training.safetensors"
 SEGMENTS = "segments.json"  # of the replay buffer, in files beside the archive
 OPTIONAL = ("actions", "replay_buffer", "training")  # what `exclude` and `include` may name
-BOX = "actor.scale.middle"  # of the networks: one number per dimension of the actions' vectors
 
 
 def save(
@@ -158,7 +153,7 @@ def load(
         networks = _read_tensors(files[NETWORKS])
     wrapped = None if env is None else cls._wrap_env(env)
     with random_numbers_untouched():
-        agent = _build(cls, config, files, wrapped, actions, settings, device, networks)
+        agent = build(cls, config, files, wrapped, actions, settings, device, networks)
         agent._seeded_random = None if agent.seed is None else get_random_state()
     with readable(NETWORKS):
         check_forms(networks, agent.policy.state_dict())
@@ -208,98 +203,6 @@ def _finds_otherwise(config: dict[str, Any], given: dict[str, Any]) -> bool:
     if "critic" in given or "candidates" not in given:
         return "critic" in given
     return "candidates" not in config["unsaved_settings"] or _can_save(given["candidates"])
-
-
-def _build(
-    cls: Any,
-    config: dict[str, Any],
-    files: dict[str, bytes],
-    env: Any,
-    given: ActionSet | None,
-    settings: dict[str, Any],
-    device: torch.device | str,
-    networks: dict[str, torch.Tensor],
-) -> Any:
-    """The agent with fresh networks, no larger than the tensors of those in the file."""
-    with readable(CONFIG):
-        saved = _decode_settings(config, settings)
-        policy = settings.pop("policy", config["policy"])
-        observation_space, action_space = (
-            encoding.decode_space(config[f"{name}_space"]) for name in ("observation", "action")
-        )
-        counters = {name: config["counters"][name] for name in COUNTERS}
-        n_envs, from_env = config["n_envs"], config["actions"]["from_env"]
-    if policy is None:
-        raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
-    action_set = _restore_actions(config["actions"], files, given, env)
-    with _blaming_the_file(settings), Budget(sum(tensor.numel() for tensor in networks.values())):
-        if BOX in networks and networks[BOX].shape != (action_set.dim,):
-            raise ValueError(f"networks of {len(networks[BOX])} dimensions, actions of {action_set.dim}")
-        agent = cls(policy, env, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
-        agent._actions_from_env = given is None and from_env
-        if env is None:
-            agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
-        else:
-            check_for_correct_spaces(env, observation_space, action_space)
-            if agent._actions_from_env:
-                require_same_actions(action_set, env)
-        agent._setup_model()
-    vars(agent).update(counters)
-    if counters["_n_updates"] and bool(agent.standardize) != bool(saved["standardize"]):
-        raise ValueError(
-            f"standardize={agent.standardize!r}: the agent learned with {saved['standardize']!r}, and its networks "
-            "would read everything in other units; leave it out"
-        )
-    agent.restrictions.from_env = config["restricted_by_env"] and agent.restrictions.function is None
-    return agent
-
-
-@contextmanager
-def _blaming_the_file(given: dict[str, Any]) -> Iterator[None]:
-    """What cannot be built is the file's fault, unless `load` was given settings that may be wrong themselves."""
-    with readable(CONFIG):
-        try:
-            yield
-        except (ValueError, TypeError) as error:
-            if not given:
-                raise
-            mistake = error
-        else:
-            return
-    raise mistake
-
-
-def _decode_settings(config: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    if missing := [name for name in config["unsaved_settings"] if name not in given]:
-        raise CheckpointError(f"the agent was saved with {', '.join(missing)} of the user's own: give it to load again")
-    decoded = {name: encoding.decode_value(value) for name, value in config["settings"].items()}
-    settings = check_settings(decoded, config["unsaved_settings"])
-    if isinstance(settings["train_freq"], list):
-        settings["train_freq"] = tuple(settings["train_freq"])
-    return settings
-
-
-def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: ActionSet | None, env: Any) -> ActionSet:
-    """The set that the user gives, else the stored one, else the environment's; its hash must be the saved one."""
-    if given is None and saved["kind"] is None:
-        given = offered_actions(env)
-    if given is not None:
-        if given.sha256 != saved["sha256"]:
-            raise CheckpointError(
-                f"the given action set has SHA-256 {given.sha256}, the agent was saved with {saved['sha256']}"
-            )
-        return given
-    if saved["kind"] is None:
-        raise CheckpointError(
-            f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load"
-        )
-    with readable(CONFIG):
-        kind = STORED[saved["kind"]]
-    own = {name.removeprefix(ACTIONS): data for name, data in files.items() if name.startswith(ACTIONS)}
-    found = kind.from_files(own)
-    if found.sha256 != saved["sha256"]:
-        raise CheckpointError(f"the action set in the file has SHA-256 {found.sha256}, not {saved['sha256']}")
-    return found
 
 
 def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -150,7 +150,9 @@ def _fits(now: Any, value: Any) -> bool:
     if isinstance(now, list):  # rewards of an episode
         return isinstance(value, list) and all(isinstance(part, int | float | np.generic) for part in value)
     if isinstance(now, np.ndarray):
-        return isinstance(value, np.ndarray) and (now.shape, now.dtype.kind) == (value.shape, value.dtype.kind)
+        found = np.asarray(value)  # a number, where it was an array of none
+        same = now.shape in (found.shape, (0,)) and found.dtype.kind == now.dtype.kind  # (0,): nothing yet
+        return same and bool(np.isfinite(found).all())
     if isinstance(now, bool | int | float):
         return isinstance(value, bool) == isinstance(now, bool) and isinstance(value, int | float | np.generic)
     return not isinstance(value, str)

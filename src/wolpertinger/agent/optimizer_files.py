@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from wolpertinger.agent.base import ActionSetAlgorithm
 
 NETWORKS = ("actor", "critic")
+MOST = 1e300
 Tensors = dict[str, torch.Tensor]
 Forms = dict[str, tuple[torch.dtype, tuple[int, ...]]]
 # Of torch's optimisers: means of squares and the like, of which a root is taken.
@@ -40,7 +41,8 @@ def restore(agent: "ActionSetAlgorithm", groups: dict[str, Any], tensors: Tensor
         raise ValueError(f"{strange[0]} is of no optimiser")
     for network in NETWORKS:
         optimizer: Optimizer = getattr(agent, network).optimizer
-        forms, state = _forms(optimizer), {}
+        forms = _forms(optimizer)
+        state: dict[str, Tensors] = {}
         for key, tensor in tensors.items():
             owner, index, name = key.split(".")
             if owner == network:
@@ -65,12 +67,19 @@ def _forms(optimizer: Optimizer) -> dict[str, Forms]:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     tiny = [_tiny(parameter) for parameter in parameters]
     probe = copy.deepcopy(optimizer, {id(parameter): small for parameter, small in zip(parameters, tiny, strict=True)})
+    for parameter, small in zip(parameters, tiny, strict=True):  # some keep sums from the beginning
+        own = probe.state[small]
+        own |= {name: torch.zeros_like(small) for name, value in own.items() if _has_shape(value, parameter)}
     probe.step()
     forms: dict[str, Forms] = {}
     for place, (parameter, small) in enumerate(zip(parameters, tiny, strict=True)):
         kept = {name: torch.as_tensor(value) for name, value in probe.state[small].items() if value is not None}
         forms[str(place)] = {name: (value.dtype, _shape(value, small, parameter)) for name, value in kept.items()}
     return forms
+
+
+def _has_shape(value: Any, parameter: torch.Tensor) -> bool:
+    return isinstance(value, torch.Tensor) and value.shape == parameter.shape
 
 
 def _tiny(parameter: torch.Tensor) -> torch.Tensor:
@@ -104,14 +113,21 @@ def _merge(own: dict[str, Any], saved: Any) -> dict[str, Any]:
         if name == "params" or name not in saved:
             continue
         if is_number(now):
-            check_number(name, saved[name])
+            _check_number(name, saved[name], now)
             merged[name] = saved[name]
         elif isinstance(now, tuple):  # Adam's betas, Rprop's factors and bounds
             if not isinstance(saved[name], list) or len(saved[name]) != len(now):
                 raise ValueError(f"{name}={saved[name]!r}: {len(now)} numbers were expected")
-            for part in saved[name]:
-                check_number(name, part)
-                if name == "betas" and part >= 1:
-                    raise ValueError(f"{name}={saved[name]!r}: less than 1 is needed")
+            for part, before in zip(saved[name], now, strict=True):
+                _check_number(name, part, before)
             merged[name] = tuple(saved[name])
     return merged
+
+
+def _check_number(name: str, value: Any, now: Any) -> None:
+    """Refuse what is not finite, and what is negative where the optimiser's own is not."""
+    if value is None and now is None:
+        return
+    check_number(name, value, least=-MOST if is_number(now) and now < 0 else 0)
+    if name == "betas" and value >= 1:
+        raise ValueError(f"{name} has {value!r}: less than 1 is needed")

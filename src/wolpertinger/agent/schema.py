@@ -141,6 +141,7 @@ def _none(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r}: functions are not in files")
 
 
+OPTIMIZER: type = torch.optim.Optimizer
 POLICY: dict[str, Check] = {
     "predict_by": kind(str),
     "net_arch": _layers,
@@ -153,7 +154,7 @@ POLICY: dict[str, Check] = {
     "features_extractor_class": subclass(BaseFeaturesExtractor),
     "features_extractor_kwargs": _options,
     "normalize_images": check_flag,
-    "optimizer_class": subclass(torch.optim.Optimizer),
+    "optimizer_class": subclass(OPTIMIZER),
     "optimizer_kwargs": _options,
 }
 """Arguments of `WolpertingerPolicy`; a policy of the user's own may have others, and it refuses what it has not."""
@@ -162,7 +163,8 @@ POLICY: dict[str, Check] = {
 def _of_policy(name: str, value: Any) -> None:
     kind(dict, optional=True)(name, value)
     for key, part in (value or {}).items():
-        POLICY.get(key, plain)(f"{name}.{key}", part)
+        check: Check = POLICY.get(key, plain)
+        check(f"{name}.{key}", part)
 
 
 SETTINGS: dict[str, Check] = {

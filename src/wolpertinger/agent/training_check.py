@@ -67,7 +67,8 @@ def _check_observations(agent: "ActionSetAlgorithm", obs: Any) -> None:
     parts = [(obs[name], part) for name, part in space.items()] if isinstance(space, spaces.Dict) else [(obs, space)]
     for found, part in parts:
         shape = (agent.n_envs, *(part.shape or ()))
-        if not isinstance(found, np.ndarray) or found.shape != shape or not all_finite(found):
+        shapes = (shape, (*shape, 1)) if not part.shape else (shape,)  # Stable-Baselines3 has Discrete ones both ways
+        if not isinstance(found, np.ndarray) or found.shape not in shapes or not all_finite(found):
             raise ValueError(f"the last observations are not finite numbers of shape {shape}")
 
 

@@ -6,9 +6,12 @@ import io
 import json
 import os
 import pickle
+import struct
 import zipfile
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 from wolpertinger import archive
 from wolpertinger.archive import CheckpointError
@@ -247,3 +250,44 @@ def test_an_interrupt_leaves_what_was_there(path, monkeypatch):
         archive.write(path, "kind", {"one.json": b"new"})
     assert archive.read(path, "kind") == FILES
     assert [entry.name for entry in path.parent.iterdir()] == ["file.zip"]
+
+
+def test_members_that_share_bytes_are_refused(path):
+    data = bytes(1 << 20)
+    archive.write(path, "kind", {"a": data, "b": data})
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as file:
+        first, second = (struct.pack("<I", file.getinfo(name).header_offset) for name in ("a", "b"))
+    end = whole.rindex(b"PK\x01\x02")  # what the directory says of b: where it begins is in its last four bytes
+    place = whole.index(second, end)
+    path.write_bytes(whole[:place] + first + whole[place + 4 :])
+    with pytest.raises(CheckpointError, match="lies in another member"):
+        archive.read(path, "kind")
+
+
+def test_a_long_directory_is_not_read(path, monkeypatch):
+    monkeypatch.setattr(archive, "MAX_DIRECTORY_BYTES", 20)
+    with pytest.raises(CheckpointError, match=r"[0-9]+ bytes were to be read at once: 20 at most are"):
+        archive.read(path, "kind")
+
+
+@pytest.mark.parametrize("data", [b"[" + b"[]," * (1 << 20) + b"[]]", b'"' + bytes(archive.MAX_JSON_BYTES) + b'"'])
+def test_json_that_would_take_much_memory_is_refused(data):
+    with pytest.raises(ValueError, match=r"items: .* at most are read"):
+        archive.read_json(data)
+
+
+def test_a_long_list_of_tensors_is_refused():
+    with pytest.raises(ValueError, match="a header of 4,194,305 bytes"):
+        archive.read_arrays(((1 << 22) + 1).to_bytes(8, "little") + b"{}")
+    assert archive.read_arrays(safetensors.numpy.save({"a": np.arange(3)}))["a"].tolist() == [0, 1, 2]
+
+
+def test_whatever_goes_wrong_is_named():
+    with (
+        pytest.raises(CheckpointError, match=r"x\.json in the file does not fit: ZeroDivisionError"),
+        archive.readable("x.json"),
+    ):
+        1 / 0  # noqa: B018
+    with pytest.raises(CheckpointError, match=r"^as it is$"), archive.readable("x.json"):
+        raise CheckpointError("as it is")

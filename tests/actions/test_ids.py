@@ -50,5 +50,5 @@ def test_files_bring_the_set_back():
     loaded = STORED["ids"].from_files({name: bytes(data) for name, data in ActionIds(9).to_files().items()})
     assert (loaded.n, loaded.sha256, repr(loaded)) == (9, ActionIds(9).sha256, "ActionIds(9)")
     assert ActionIds(10).sha256 != ActionIds(9).sha256
-    with pytest.raises(CheckpointError, match="the ids in the file do not fit"):
+    with pytest.raises(CheckpointError, match=r"ids\.json in the file does not fit"):
         ActionIds.from_files({"ids.json": b"{}"})

@@ -293,7 +293,7 @@ def with_config(**changes):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda files: {**files, "table.json": b"[]"}, "does not fit: TypeError"),
+        (lambda files: {**files, "table.json": b"[]"}, "does not fit: AttributeError"),
         (lambda files: {**files, "table.json": b"[" * 100_000}, "does not fit: RecursionError"),
         (lambda files: {**files, "index-0.faiss": b"nonsense"}, "the saved index 'IVF4,Flat' cannot be read"),
         (lambda files: {**files, "vectors.safetensors": b""}, "does not fit: SafetensorError"),

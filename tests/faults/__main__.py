@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from benchmarks.measure import commit, read_result, say, write_result
-from tests.faults import killed, numbers, saving, tasks
+from tests.faults import crafted, crafts, damage, killed, numbers, saving, tasks
 
 RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
@@ -20,6 +20,9 @@ ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     "bad numbers": (100, numbers.bad_numbers),
     "rewards of 1e30": (100, numbers.large_rewards),
     "learning rate 10": (100, numbers.large_steps),
+    "flipped bits": (1_000, damage.flips),
+    "cut files": (300, damage.cuts),
+    "crafted archives": (len(crafts.all_crafts()), crafted.crafted),
 }
 """How often each is tried, and what tries it so many times with a seed."""
 

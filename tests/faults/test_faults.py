@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults import killed, numbers, saving
+from tests.faults import crafted, damage, killed, numbers, saving
 from tests.faults.tasks import TASKS
 
 QUICK = "puddle-world, nearest"
@@ -39,3 +39,10 @@ def test_bad_numbers_are_named_or_counted_and_never_kept():
 def test_explosions_are_rejected(attack):
     found = attack(3)
     assert found["finite"] == 3, found["failures"]
+
+
+@pytest.mark.parametrize(("attack", "tries"), [(damage.flips, 24), (damage.cuts, 12), (crafted.crafted, 36)])
+def test_files_of_strangers_are_refused_or_harmless(attack, tries):
+    found = attack(tries, seed=1)
+    assert not found["failures"]
+    assert found["tries"] == tries

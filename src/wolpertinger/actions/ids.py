@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions.base import Actions, ActionSet
-from wolpertinger.archive import Buffer, CheckpointError
+from wolpertinger.archive import Buffer, read_json, readable
 from wolpertinger.index import Index, Store, build, check_ids
 from wolpertinger.settings import check_number
 
@@ -87,10 +87,8 @@ class ActionIds(ActionSet):
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> Self:
         """The set from what `to_files` gave."""
-        try:
-            return cls(json.loads(files[CONFIG])["n"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"the ids in the file do not fit: {type(error).__name__}: {error}") from error
+        with readable(CONFIG):
+            return cls(read_json(files[CONFIG])["n"])
 
     def __repr__(self) -> str:
         return f"ActionIds({self.n})"

@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 from gymnasium import spaces
-from safetensors import SafetensorError
 
 from wolpertinger.actions.allowed import Allowed
 from wolpertinger.actions.allowed_levels import AllowedLevels
 from wolpertinger.actions.base import MAX_ID, Actions, ActionSet, ActionSpace, same_actions
 from wolpertinger.actions.factor import Digits, Factor, Reals, as_slice, check_levels, group_factors, share_factors
 from wolpertinger.actions.fold import Fold, nearest_combinations
-from wolpertinger.archive import Buffer, CheckpointError
+from wolpertinger.archive import Buffer, read_arrays, read_json, readable
 from wolpertinger.index import check_ids, check_k, check_queries
 
 Space = ActionSpace | Literal["discrete", "multidiscrete"]
@@ -173,11 +172,11 @@ class ActionProduct(ActionSet):
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> Self:
         """The product from what `to_files` gave."""
-        try:
-            config, levels = json.loads(files[CONFIG]), safetensors.numpy.load(files[LEVELS])
-            return cls([levels[f"levels.{number}"] for number in range(config["factors"])], space=config["space"])
-        except (KeyError, TypeError, ValueError, AttributeError, SafetensorError) as error:
-            raise CheckpointError(f"the levels in the file do not fit: {type(error).__name__}: {error}") from error
+        with readable(CONFIG):
+            config, levels = read_json(files[CONFIG]), read_arrays(files[LEVELS])
+            if config["factors"] != len(levels) or config["space"] not in ("discrete", "multidiscrete"):
+                raise ValueError(f"{config} for levels of {len(levels)} factors")
+            return cls([levels[f"levels.{number}"] for number in range(len(levels))], space=config["space"])
 
     def __repr__(self) -> str:
         return f"ActionProduct(n={self._n}, factors={len(self._factors)}, dim={self.dim}, space={self._space})"

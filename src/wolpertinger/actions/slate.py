@@ -16,10 +16,11 @@ from wolpertinger.actions.allowed import Actions, Allowed, Chosen, NoAllowedActi
 from wolpertinger.actions.allowed_levels import MOST
 from wolpertinger.actions.base import ActionSet, Floats
 from wolpertinger.actions.table import ActionTable
-from wolpertinger.archive import Buffer, CheckpointError
+from wolpertinger.archive import Buffer, read_json, readable
 from wolpertinger.settings import check_flag, check_number
 
 CONFIG, ITEMS = "slate.json", "items/"
+MAX_SLOTS = 2**12  # that a file may ask for: the number of slates takes that many digits, and their vectors the memory
 
 
 class Slate(ActionSet):
@@ -164,12 +165,13 @@ class Slate(ActionSet):
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> Self:
         """The slates from what `to_files` gave."""
-        try:
-            config = json.loads(files[CONFIG])
+        with readable(CONFIG):
+            config = read_json(files[CONFIG])
             own = {name.removeprefix(ITEMS): data for name, data in files.items() if name.startswith(ITEMS)}
+            check_number("size", config["size"], least=1, whole=True)
+            if config["size"] > MAX_SLOTS:
+                raise ValueError(f"size={config['size']}: {MAX_SLOTS} at most are read")
             return cls(ActionTable.from_files(own), config["size"], repeats=config["repeats"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"the slates in the file do not fit: {type(error).__name__}: {error}") from error
 
     def __repr__(self) -> str:
         return f"Slate({self.items!r}, size={self.slots}{', repeats=True' if self.repeats else ''})"

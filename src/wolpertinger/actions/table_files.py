@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
-from safetensors import SafetensorError
 
-from wolpertinger.archive import Buffer, CheckpointError
+from wolpertinger.archive import Buffer, CheckpointError, read_arrays, read_json, readable
 from wolpertinger.index import Store, TunedIndex
 from wolpertinger.index.faiss import FaissIndex
+from wolpertinger.index.recipes import check_stored
+from wolpertinger.settings import check_number
 
 if TYPE_CHECKING:
     from wolpertinger.actions.table import ActionTable
 
 CONFIG, INDEX = "table.json", "index-{}.faiss"
 VECTORS, ADDED, REMOVED = "vectors.safetensors", "added.safetensors", "removed.safetensors"
+FIELDS = {"index", "recall", "build_seconds", "size", "dim", "sha256", "indexes", "tuned"}
 
 
 def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buffer]:
@@ -27,6 +29,8 @@ def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buf
     index, store = table._index, table._store
     promised = index if isinstance(index, TunedIndex) else None
     built = promised.built if promised else {index.recipe: index.to_bytes()} if isinstance(index, FaissIndex) else {}
+    for recipe in built:
+        check_stored(recipe, store.size, store.dim)  # what `restore` would refuse
     config = {
         "index": table.index,
         "recall": table.recall,
@@ -50,32 +54,42 @@ def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buf
 
 def restore(cls: Any, files: Mapping[str, bytes], vectors: npt.ArrayLike | None) -> Any:
     """The table that `describe` gave these files for."""
-    try:
-        config = json.loads(files[CONFIG])
+    with readable("the action table"):
+        config = _check(read_json(files[CONFIG]))
         store = Store(_vectors(files, vectors))
         if ADDED in files and store.size < config["size"]:  # the given vectors are those before the additions
-            store.add(safetensors.numpy.load(files[ADDED])["added"])
+            store.add(read_arrays(files[ADDED])["added"])
         if (store.size, store.dim) != (config["size"], config["dim"]):
             raise CheckpointError(
                 f"the vectors are {store.size} x {store.dim}, the table was saved with "
                 f"{config['size']} x {config['dim']}"
             )
         if REMOVED in files:
-            store.remove(safetensors.numpy.load(files[REMOVED])["removed"])
+            store.remove(read_arrays(files[REMOVED])["removed"])
         built = {
-            recipe: np.frombuffer(files[INDEX.format(place)], np.uint8)
+            check_stored(recipe, store.size, store.dim): np.frombuffer(files[INDEX.format(place)], np.uint8)
             for place, recipe in enumerate(config["indexes"])
         }
         table = _make(cls, store, config, built)
-    except CheckpointError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as error:
-        raise CheckpointError(f"the action table in the file does not fit: {type(error).__name__}: {error}") from error
-    if vectors is not None and table.sha256 != config["sha256"]:  # those in the file have a checksum already
-        raise CheckpointError(
-            f"the given vectors have SHA-256 {table.sha256}, the table was saved with {config['sha256']}"
-        )
-    return table
+        if table.sha256 != config["sha256"]:
+            whose = "vectors in the file" if vectors is None else "given vectors"
+            raise CheckpointError(
+                f"the {whose} have SHA-256 {table.sha256}, the table was saved with {config['sha256']}"
+            )
+        return table
+
+
+def _check(config: Any) -> dict[str, Any]:
+    """Refuse what would have to be built: an index is in the file, or it is the exact scan."""
+    if config.keys() != FIELDS:
+        raise ValueError(f"{', '.join(sorted(config.keys() ^ FIELDS))} missing or unknown")
+    for name in ("size", "dim"):
+        check_number(name, config[name], least=1, whole=True)
+    check_number("build_seconds", config["build_seconds"], optional=True)
+    named = config["index"]
+    if named not in ("exact", "auto", *config["indexes"]) or (named == "auto" and config["recall"] is None):
+        raise ValueError(f"index={named!r} is not in the file, which holds {config['indexes']}")
+    return config
 
 
 def _make(cls: Any, store: Store, config: dict[str, Any], built: dict[str, npt.NDArray[np.uint8]]) -> Any:
@@ -91,4 +105,4 @@ def _vectors(files: Mapping[str, bytes], given: npt.ArrayLike | None) -> npt.Arr
         return given
     if VECTORS not in files:
         raise CheckpointError("the file holds no vectors: give vectors= to load, those that the table was saved with")
-    return safetensors.numpy.load(files[VECTORS])["vectors"]
+    return read_arrays(files[VECTORS])["vectors"]

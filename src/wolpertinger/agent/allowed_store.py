@@ -12,9 +12,12 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 
 from wolpertinger.actions import ActionSet, Allowed
+from wolpertinger.actions.allowed_levels import AllowedLevels
 from wolpertinger.actions.reading import empty_allowed
+from wolpertinger.actions.slate import AllowedItems, Slate
 
 BLOCK = 2**18  # numbers of a pool that are allocated together
+STATES_AT_ONCE = 2**12  # that are looked at when they are read from a file
 SPAN = 2**40  # of a block's addresses: more than it can hold
 KNOWN = (ReplayBuffer, DictReplayBuffer, NStepReplayBuffer)
 
@@ -58,8 +61,9 @@ class Pool:
 
     def restore(self, length: npt.NDArray[np.int32], numbers: npt.NDArray[Any], position: int) -> None:
         """Write what `to_arrays` gave, of a ring whose next row goes to `position`, into an empty pool."""
-        if length.shape != self.length.shape or length.sum() != len(numbers):
-            raise ValueError(f"{len(numbers)} numbers for lengths {length.shape}, a pool has {self.length.shape}")
+        right = (length.shape, length.dtype, numbers.dtype) == (self.length.shape, self.length.dtype, self.dtype)
+        if not right or (length < 0).any() or numbers.shape != (length.sum(),):
+            raise ValueError(f"{numbers.shape} numbers for lengths {length.shape}, a pool has {self.length.shape}")
         ends = length.astype(np.int64).cumsum().reshape(length.shape)
         for place in (position + np.arange(len(length))) % len(length):
             if length[place].any():
@@ -84,7 +88,10 @@ class AllowedStore:
         self.buffer, self.form = buffer, form
         shape = buffer.buffer_size, buffer.n_envs
         offered = actions.has_offered_vectors
+        if form is not None and form not in (Allowed.form, AllowedLevels.form, AllowedItems.form):
+            raise ValueError(f"form={form!r} of what states allow is not known")
         self._empty = None if form is None else empty_allowed(actions, form)
+        self._items = actions.items.space if isinstance(actions, Slate) else actions.space
         has_small = not isinstance(actions.space, spaces.Discrete) or actions.space.n < 2**31
         self.pool = Pool(shape, np.int32 if has_small or form == "levels" else np.int64)
         self.vectors = Pool(shape, np.float32) if offered and form is not None else None
@@ -151,10 +158,45 @@ class AllowedStore:
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Put what `to_arrays` gave in place, into an empty store whose buffer has been filled."""
+        expected = self.to_arrays()
+        if arrays.keys() != expected.keys():
+            raise ValueError(f"what states allow is kept as {', '.join(arrays)}, {', '.join(expected)} is expected")
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError("vectors of what states allow are not finite")
+        self._check_numbers(arrays["allowed.length"], arrays["allowed.numbers"])
+        dim = 0 if self.executed is None else self.executed.shape[-1]
+        if self.vectors is not None and not np.array_equal(arrays["vectors.length"], dim * arrays["allowed.length"]):
+            raise ValueError("there are not as many vectors as allowed actions")
         for name, pool in self._pools():
             pool.restore(arrays[f"{name}.length"], arrays[f"{name}.numbers"], self.buffer.pos)
         if self.executed is not None:
+            if arrays["executed"].shape != self.executed.shape:
+                raise ValueError(f"executed vectors of shape {arrays['executed'].shape}, not {self.executed.shape}")
             self.executed[:] = arrays["executed"]
+
+    def _check_numbers(self, length: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> None:
+        """Refuse actions that are not in the set, by what they would be unpacked to."""
+        if self._empty is None:
+            if len(numbers):
+                raise ValueError("states allow something though nothing says what")
+            return
+        ends = length[length > 0].cumsum()
+        for start in range(0, len(ends), STATES_AT_ONCE):
+            own = ends[start : start + STATES_AT_ONCE]
+            first = ends[start - 1] if start else 0
+            rows = np.split(numbers[first : own[-1]], own[:-1] - first)
+            unpacked = self._empty.unpack(rows)
+            if not all(map(len, rows)) or not self._is_in_set(unpacked):
+                raise ValueError("states allow actions that are not in the set")
+
+    def _is_in_set(self, unpacked: Allowed) -> bool:
+        if isinstance(unpacked, AllowedLevels):
+            counts, most = unpacked.level_counts, unpacked.sizes
+            factor = np.repeat(np.tile(np.arange(len(most)), len(unpacked)), counts.ravel())
+            return bool((counts > 0).all() and (unpacked.levels >= 0).all() and (unpacked.levels < most[factor]).all())
+        space: Any = self._items
+        each = space.nvec if isinstance(space, spaces.MultiDiscrete) else int(space.n)
+        return bool((unpacked.actions >= 0).all() and (unpacked.actions < each).all())
 
     def _pools(self) -> list[tuple[str, Pool]]:
         return [("allowed", self.pool), *([] if self.vectors is None else [("vectors", self.vectors)])]

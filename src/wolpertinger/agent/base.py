@@ -16,13 +16,14 @@ from stable_baselines3.common.utils import LinearSchedule, get_system_info
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.agent import buffer_files, checkpoint, encoding, validation
+from wolpertinger.agent import buffer_files, checkpoint, validation
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_start
 from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.agent.restrictions import Restrictions
 from wolpertinger.agent.training_state import set_random_state, set_training_state
+from wolpertinger.archive import readable
 from wolpertinger.envs.allowed_info import AllowedInInfo, says_allowed
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 from wolpertinger.learners import Learner
@@ -91,7 +92,7 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
             set_random_state(seeded)
         state, self._resume_from = self._resume_from, None
         if state is not None and not reset_num_timesteps:
-            with encoding.readable(checkpoint.TRAINING):
+            with readable(checkpoint.TRAINING):
                 set_training_state(self, state)
 
     def _store_transition(

@@ -1,6 +1,7 @@
 """A replay buffer as files, and back: safetensors for arrays, JSON for the rest."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,16 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from wolpertinger import archive
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent.allowed_store import AllowedStore
-from wolpertinger.agent.encoding import existing_path, readable, with_suffix
-from wolpertinger.archive import CheckpointError
+from wolpertinger.agent.encoding import existing_path, with_suffix
+from wolpertinger.agent.faults import all_finite
+from wolpertinger.archive import CheckpointError, read_arrays, read_json, readable
+from wolpertinger.index import check_ids
+from wolpertinger.settings import check_flag, check_number
 
 KIND = "wolpertinger replay buffer"
 ALLOWED, FORM = "replay_buffer_allowed.safetensors", "replay_buffer_allowed.json"
+ROWS_AT_ONCE = 2**14
+ENDS = ("dones", "timeouts")
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
@@ -56,17 +62,20 @@ def allowed_files(buffer: ReplayBuffer) -> dict[str, bytes]:
 def restore_allowed(buffer: ReplayBuffer, files: dict[str, bytes], actions: ActionSet) -> None:
     if ALLOWED in files:
         with readable(ALLOWED):
-            AllowedStore(buffer, actions, json.loads(files[FORM])).restore(safetensors.numpy.load(files[ALLOWED]))
+            AllowedStore(buffer, actions, read_json(files[FORM])).restore(read_arrays(files[ALLOWED]))
 
 
 def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes], actions: ActionSet) -> None:
     with readable("replay_buffer.json"):
-        facts = json.loads(files["replay_buffer.json"])
-        saved = safetensors.numpy.load(files["replay_buffer.safetensors"])
-        position, full = int(facts["pos"]), bool(facts["full"])
-    if (facts["buffer_size"], facts["n_envs"]) != (buffer.buffer_size, buffer.n_envs):
+        facts = read_json(files["replay_buffer.json"])
+        saved = read_arrays(files["replay_buffer.safetensors"])
+        position, full, size, n_envs = (facts[name] for name in ("pos", "full", "buffer_size", "n_envs"))
+        check_flag("full", full)
+        for number in (position, size, n_envs):
+            check_number("pos, buffer_size, n_envs", number, whole=True)
+    if (size, n_envs) != (buffer.buffer_size, buffer.n_envs):
         raise CheckpointError(
-            f"the replay buffer was saved with {facts['buffer_size']} steps of {facts['n_envs']} environments, "
+            f"the replay buffer was saved with {size} steps of {n_envs} environments, "
             f"this agent's has {buffer.buffer_size} of {buffer.n_envs}"
         )
     own = buffer_arrays(buffer)
@@ -75,10 +84,25 @@ def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes], actions: Actio
     found = {name: (array.dtype, array.shape) for name, array in saved.items()}
     if found != expected or not 0 <= position < buffer.buffer_size:
         raise CheckpointError(f"the replay buffer holds {found}, this agent's {expected}")
+    with readable("replay_buffer.safetensors"):
+        check_rows(saved, actions.space)
     for name, array in saved.items():
         own[name][:filled] = array
     buffer.pos, buffer.full = position, full
     restore_allowed(buffer, files, actions)
+
+
+def check_rows(rows: Mapping[str, np.ndarray], space: Any) -> None:
+    """Refuse transitions that no environment can have made; what is learned from them would be lost."""
+    sizes = getattr(space, "nvec", None)
+    sizes = int(space.n) if sizes is None else sizes
+    for start in range(0, len(rows["actions"]), ROWS_AT_ONCE):
+        part = {name: array[start : start + ROWS_AT_ONCE] for name, array in rows.items()}
+        if bad := [name for name, array in part.items() if not all_finite(array)]:
+            raise ValueError(f"{', '.join(bad)} of the replay buffer hold numbers that are not finite")
+        check_ids(part["actions"], sizes)
+        if not all(np.isin(part[name], (0, 1)).all() for name in ENDS if name in part):
+            raise ValueError("dones or timeouts of the replay buffer are neither 0 nor 1")
 
 
 def buffer_arrays(buffer: ReplayBuffer) -> dict[str, np.ndarray]:

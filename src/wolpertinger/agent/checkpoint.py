@@ -12,29 +12,29 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.utils import check_for_correct_spaces
 
 from wolpertinger import archive
-from wolpertinger.actions import STORED, ActionSet
-from wolpertinger.agent import encoding
+from wolpertinger.actions import ActionSet
+from wolpertinger.agent import encoding, optimizer_files
 from wolpertinger.agent.buffer_files import buffer_files, restore_allowed, restore_buffer
+from wolpertinger.agent.rebuild import ACTIONS, CONFIG, build
+from wolpertinger.agent.schema import COUNTERS, check_config
 from wolpertinger.agent.segments import checkpoints_in, newest_of, read_list, read_segments
+from wolpertinger.agent.training_check import check_training_state
 from wolpertinger.agent.training_state import get_random_state, get_training_state, random_numbers_untouched
 from wolpertinger.agent.trees import pack, unpack
-from wolpertinger.agent.validation import offered_actions, require_same_actions
-from wolpertinger.archive import CheckpointError
+from wolpertinger.archive import CheckpointError, read_arrays, read_json, readable
+from wolpertinger.networks.forms import check_forms
 
 if TYPE_CHECKING:
     from wolpertinger.agent.base import ActionSetAlgorithm
 
 KIND = "wolpertinger agent"
-ACTIONS = "actions/"  # folder of the action set's files
-CONFIG, NETWORKS, OPTIMIZERS = "config.json", "networks.safetensors", "optimizers.safetensors"
+NETWORKS, OPTIMIZERS = "networks.safetensors", "optimizers.safetensors"
 CANDIDATES = "candidates.safetensors"
 TRAINING, TRAINING_ARRAYS = "training.json", "training.safetensors"
 SEGMENTS = "segments.json"  # of the replay buffer, in files beside the archive
 OPTIONAL = ("actions", "replay_buffer", "training")  # what `exclude` and `include` may name
-COUNTERS = ("num_timesteps", "_total_timesteps", "_episode_num", "_n_updates", "_current_progress_remaining")
 
 
 def save(
@@ -55,7 +55,7 @@ def save(
 def agent_files(agent: "ActionSetAlgorithm", *, with_actions: bool) -> dict[str, archive.Buffer]:
     """Networks, optimisers, candidate source and settings."""
     stored: Mapping[str, archive.Buffer] = agent.actions.to_files() if with_actions else {}
-    groups, moments = _optimizers(agent)
+    groups, moments = optimizer_files.describe(agent)
     config = {
         **_describe(agent),
         "actions": {
@@ -68,7 +68,7 @@ def agent_files(agent: "ActionSetAlgorithm", *, with_actions: bool) -> dict[str,
     files: dict[str, archive.Buffer] = {
         CONFIG: json.dumps(config, indent=1).encode(),
         NETWORKS: safetensors.torch.save(_contiguous(agent.policy.state_dict())),
-        OPTIMIZERS: safetensors.torch.save(moments),
+        OPTIMIZERS: safetensors.torch.save(_contiguous(moments)),
         CANDIDATES: safetensors.torch.save(_contiguous(agent.policy.behaviour.source.state_dict())),
     }
     return files | {ACTIONS + name: data for name, data in stored.items()}
@@ -105,7 +105,7 @@ def _versions() -> dict[str, str]:
 
 def _settings(agent: "ActionSetAlgorithm") -> dict[str, Any]:
     """The constructor's arguments, as far as JSON can say them, and the names of those that `load` must ask for."""
-    values = dict(agent._arguments)
+    values = {name: value for name, value in agent._arguments.items() if name != "tensorboard_log"}  # a path of here
     for name in values.keys() - {"k"}:  # plain numbers and words may have been set since
         now = getattr(agent, name, None)
         if isinstance(values[name], bool | int | float | str) and isinstance(now, bool | int | float | str):
@@ -147,19 +147,28 @@ def load(
         return newest_of(pathlib.Path(source), lambda path: load(cls, path, **given, settings=dict(settings)))
     source = encoding.existing_path(source)
     files = archive.read(source, KIND)
-    with encoding.readable(CONFIG):
-        config = json.loads(files[CONFIG])
+    with readable(CONFIG):
+        config = check_config(read_json(files[CONFIG]))
+    with readable(NETWORKS):
+        networks = _read_tensors(files[NETWORKS])
     wrapped = None if env is None else cls._wrap_env(env)
     with random_numbers_untouched():
-        agent = _build(cls, config, files, wrapped, actions, settings, device)
+        agent = build(cls, config, files, wrapped, actions, settings, device, networks)
         agent._seeded_random = None if agent.seed is None else get_random_state()
-    with encoding.readable(NETWORKS):
-        agent.policy.load_state_dict(safetensors.torch.load(files[NETWORKS]))
-    with encoding.readable(OPTIMIZERS):
-        _restore_optimizers(agent, config["optimizers"], safetensors.torch.load(files[OPTIMIZERS]))
+    with readable(NETWORKS):
+        check_forms(networks, agent.policy.state_dict())
+        agent.policy.load_state_dict(networks)
+    with readable(OPTIMIZERS):
+        optimizer_files.restore(agent, config["optimizers"], _read_tensors(files[OPTIMIZERS]))
     if not _finds_otherwise(config, settings):
-        with encoding.readable(CANDIDATES):
-            agent.policy.behaviour.source.load_state_dict(safetensors.torch.load(files[CANDIDATES]))
+        with readable(CANDIDATES):
+            agent.policy.behaviour.source.load_state_dict(_read_tensors(files[CANDIDATES]))
+    _restore_training(agent, files, source)
+    return agent
+
+
+def _restore_training(agent: Any, files: dict[str, bytes], source: archive.Target) -> None:
+    """The replay buffer, and what else a training goes on from, as far as they are in the file."""
     if "replay_buffer.json" in files:
         restore_buffer(agent.replay_buffer, files, agent.actions)
         agent._rows_stored = -1
@@ -167,17 +176,25 @@ def load(
         _restore_segments(agent, files[SEGMENTS], source)
         restore_allowed(agent.replay_buffer, files, agent.actions)
     if TRAINING in files:
-        with encoding.readable(TRAINING):
-            agent._resume_from = unpack(json.loads(files[TRAINING]), safetensors.numpy.load(files[TRAINING_ARRAYS]))
-    return agent
+        with readable(TRAINING):
+            state = unpack(read_json(files[TRAINING]), read_arrays(files[TRAINING_ARRAYS]))
+            agent._resume_from = check_training_state(agent, state)
+
+
+def _read_tensors(data: bytes) -> dict[str, torch.Tensor]:
+    tensors = safetensors.torch.load(archive.check_header(data))
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+    return tensors
 
 
 def _restore_segments(agent: Any, listed: bytes, source: archive.Target) -> None:
     if not isinstance(source, str | pathlib.Path):
         raise CheckpointError("the replay buffer is in files beside the checkpoint: give its path, not an open file")
-    with encoding.readable(SEGMENTS):
+    with readable(SEGMENTS):
         stored, found = read_list(listed)
-    read_segments(pathlib.Path(source).parent, agent.replay_buffer, stored, found)
+        read_segments(pathlib.Path(source).parent, agent.replay_buffer, stored, found)
     agent._rows_stored = stored
 
 
@@ -186,98 +203,6 @@ def _finds_otherwise(config: dict[str, Any], given: dict[str, Any]) -> bool:
     if "critic" in given or "candidates" not in given:
         return "critic" in given
     return "candidates" not in config["unsaved_settings"] or _can_save(given["candidates"])
-
-
-def _build(
-    cls: Any,
-    config: dict[str, Any],
-    files: dict[str, bytes],
-    env: Any,
-    given: ActionSet | None,
-    settings: dict[str, Any],
-    device: torch.device | str,
-) -> Any:
-    """The agent with fresh networks."""
-    with encoding.readable(CONFIG):
-        saved = _decode_settings(config, settings)
-        policy = settings.pop("policy", config["policy"])
-        observation_space, action_space = (
-            encoding.decode_space(config[f"{name}_space"]) for name in ("observation", "action")
-        )
-        counters = {name: config["counters"][name] for name in COUNTERS}
-        n_envs, from_env = config["n_envs"], config["actions"]["from_env"]
-    if policy is None:
-        raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
-    action_set = _restore_actions(config["actions"], files, given, env)
-    agent = cls(policy, env, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
-    agent._actions_from_env = given is None and from_env
-    if env is None:
-        agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
-    else:
-        check_for_correct_spaces(env, observation_space, action_space)
-        if agent._actions_from_env:
-            require_same_actions(action_set, env)
-    agent._setup_model()
-    vars(agent).update(counters)
-    if counters["_n_updates"] and bool(agent.standardize) != bool(saved["standardize"]):
-        raise ValueError(
-            f"standardize={agent.standardize!r}: the agent learned with {saved['standardize']!r}, and its networks "
-            "would read everything in other units; leave it out"
-        )
-    agent.restrictions.from_env = config["restricted_by_env"] and agent.restrictions.function is None
-    return agent
-
-
-def _decode_settings(config: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    if missing := [name for name in config["unsaved_settings"] if name not in given]:
-        raise CheckpointError(f"the agent was saved with {', '.join(missing)} of the user's own: give it to load again")
-    settings = {name: encoding.decode_value(value) for name, value in config["settings"].items()}
-    if isinstance(settings["train_freq"], list):
-        settings["train_freq"] = tuple(settings["train_freq"])
-    return settings
-
-
-def _restore_actions(saved: dict[str, Any], files: dict[str, bytes], given: ActionSet | None, env: Any) -> ActionSet:
-    """The set that the user gives, else the stored one, else the environment's; its hash must be the saved one."""
-    if given is None and saved["kind"] is None:
-        given = offered_actions(env)
-    if given is not None:
-        if given.sha256 != saved["sha256"]:
-            raise CheckpointError(
-                f"the given action set has SHA-256 {given.sha256}, the agent was saved with {saved['sha256']}"
-            )
-        return given
-    if saved["kind"] is None:
-        raise CheckpointError(
-            f"the file holds no action set, only its SHA-256 {saved['sha256']}: give actions= to load"
-        )
-    with encoding.readable(CONFIG):
-        kind = STORED[saved["kind"]]
-    return kind.from_files(
-        {name.removeprefix(ACTIONS): data for name, data in files.items() if name.startswith(ACTIONS)}
-    )
-
-
-def _optimizers(agent: "ActionSetAlgorithm") -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Both optimisers' settings, and their moments as named tensors."""
-    groups: dict[str, Any] = {}
-    tensors: dict[str, torch.Tensor] = {}
-    for network in ("actor", "critic"):
-        state = getattr(agent, network).optimizer.state_dict()
-        groups[network] = encoding.encode_value(state["param_groups"])
-        for index, moments in state["state"].items():
-            tensors |= {f"{network}.{index}.{name}": torch.as_tensor(value) for name, value in moments.items()}
-    return groups, _contiguous(tensors)
-
-
-def _restore_optimizers(agent: "ActionSetAlgorithm", groups: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
-    for network in ("actor", "critic"):
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for key, tensor in tensors.items():
-            owner, index, name = key.split(".")
-            if owner == network:
-                state.setdefault(int(index), {})[name] = tensor
-        getattr(agent, network).optimizer.load_state_dict({"state": state, "param_groups": groups[network]})
 
 
 def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

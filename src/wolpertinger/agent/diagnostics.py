@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wolpertinger.actions import ActionSet
 from wolpertinger.policy import Policy, Ranking
+from wolpertinger.settings import check_number
 
 SATURATED = 0.97  # |tanh| beyond which its gradient is below 6 %
 STEPS_AT_ONCE = 100  # of acting
@@ -79,9 +80,12 @@ class Diagnostics:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from what `state_dict` gave."""
-        self._sums = {name: torch.as_tensor(total) for name, total in state["sums"].items()}
-        self._counts = defaultdict(int, state["counts"])
-        self._unvalued = state["unvalued"]
+        sums = {name: torch.as_tensor(total) for name, total in state["sums"].items()}
+        if sums.keys() != state["counts"].keys() or any(total.dim() for total in sums.values()):
+            raise ValueError(f"sums of {', '.join(sums)}, counts of {', '.join(state['counts'])}")
+        for count in (*state["counts"].values(), state["unvalued"]):
+            check_number("counts", count, whole=True)
+        self._sums, self._counts, self._unvalued = sums, defaultdict(int, state["counts"]), state["unvalued"]
 
     def record(self, logger: Logger, policy: Policy, actions: ActionSet) -> None:
         """Write the means since the last call, the seconds of each section, and what the lookup says of itself."""

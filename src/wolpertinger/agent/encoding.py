@@ -1,19 +1,16 @@
 """Spaces, classes and settings as JSON, and back; what cannot be said in JSON is never run, but named."""
 
 import pathlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
-from safetensors import SafetensorError
 from stable_baselines3.common import buffers, torch_layers
 
 from wolpertinger import archive
-from wolpertinger.archive import CheckpointError
 from wolpertinger.settings import Settings
 
 # Classes that a checkpoint may name. Anything else must be given to `load` by the user.
@@ -28,6 +25,22 @@ KNOWN_CLASSES = {
     for name, found in vars(module).items()
     if isinstance(found, type) and issubclass(found, base)
 }
+# What a file may say of a space, and how large its bounds may be: more than any picture, less than harm.
+SPACES = {
+    "Box": {"shape", "dtype", "low", "high"},
+    "Discrete": {"n", "start", "dtype"},
+    "MultiDiscrete": {"nvec", "start", "dtype"},
+    "MultiBinary": {"n"},
+    "Dict": {"spaces"},
+}
+DTYPES = {
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+MAX_SPACE_BYTES = 1 << 22
 CLASS_NAMES = {found: name for name, found in reversed(KNOWN_CLASSES.items())}
 
 
@@ -76,6 +89,31 @@ def encode_space(space: spaces.Space) -> dict[str, Any]:
 
 
 def decode_space(encoded: dict[str, Any]) -> spaces.Space:
+    """The space that `encode_space` described, if it is of a bounded size."""
+    if (size := _space_bytes(encoded)) > MAX_SPACE_BYTES:
+        raise ValueError(f"a space of {size:,} bytes: {MAX_SPACE_BYTES:,} at most are read")
+    return _decode_space(encoded)
+
+
+def _space_bytes(encoded: dict[str, Any]) -> int:
+    """Memory of one bound of a space, if it is described as it should be."""
+    if encoded.keys() != {"space"} | SPACES[encoded["space"]]:
+        raise ValueError(f"a space is described by {', '.join(encoded)}")
+    if (dtype := encoded.get("dtype", "int8")) not in DTYPES:
+        raise ValueError(f"a space of {dtype!r}: {', '.join(sorted(DTYPES))} are known")
+    if encoded["space"] == "Dict":
+        return sum(map(_space_bytes, encoded["spaces"].values()))
+    whole = [encoded[name] for name in ("shape", "n", "nvec", "start") if name in encoded]
+    if any(np.asarray(numbers).dtype.kind not in "iu" and numbers != [] for numbers in whole):
+        raise ValueError(f"a space of {whole}: whole numbers are needed")
+    shape = encoded.get("shape", encoded["n"] if encoded["space"] == "MultiBinary" else ())
+    sizes = shape if isinstance(shape, list | tuple) else [shape]
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"a space of shape {shape}")
+    return prod(sizes) * np.dtype(dtype).itemsize
+
+
+def _decode_space(encoded: dict[str, Any]) -> spaces.Space:
     match encoded["space"]:
         case "Box":
             dtype, shape = np.dtype(encoded["dtype"]), tuple(encoded["shape"])
@@ -89,7 +127,7 @@ def decode_space(encoded: dict[str, Any]) -> spaces.Space:
         case "MultiBinary":
             return spaces.MultiBinary(encoded["n"])
         case "Dict":
-            return spaces.Dict({name: decode_space(part) for name, part in encoded["spaces"].items()})
+            return spaces.Dict({name: _decode_space(part) for name, part in encoded["spaces"].items()})
     raise KeyError(encoded["space"])
 
 
@@ -100,17 +138,6 @@ def _encode_array(array: npt.NDArray[Any]) -> Any:
 
 def _decode_array(encoded: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.broadcast_to(np.asarray(encoded, dtype=dtype), shape).copy()
-
-
-@contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Whatever is wrong with the content of a file, its name comes with it."""
-    try:
-        yield
-    except CheckpointError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as error:
-        raise CheckpointError(f"{name} in the file does not fit: {type(error).__name__}: {error}") from error
 
 
 def with_suffix(target: archive.Target) -> archive.Target:

@@ -4,6 +4,7 @@ from operator import attrgetter
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from stable_baselines3.common.monitor import Monitor
@@ -131,8 +132,30 @@ def _write(wrapper: Any, kept: dict[str, Any]) -> None:
     names = {**VECTORISED, **SINGLE}.get(type(wrapper), ())
     if kept["kind"] != type(wrapper).__name__ or not kept["values"].keys() <= set(names):
         raise ValueError(f"a state of {kept['kind']} does not fit {type(wrapper).__name__}")
-    for name, value in kept["values"].items():
-        setattr(wrapper, name, _restored(value))
+    restored = {name: _restored(value) for name, value in kept["values"].items()}
+    for name, value in restored.items():
+        if not _fits(getattr(wrapper, name, None), value):
+            raise ValueError(f"{name} of {type(wrapper).__name__} is {value!r}")
+    for name, value in restored.items():
+        setattr(wrapper, name, value)
+
+
+def _fits(now: Any, value: Any) -> bool:
+    """Whether a value has the form of what is there; where nothing is there yet, any is taken but text."""
+    if isinstance(now, RunningMeanStd):
+        names = ("mean", "var", "count")
+        return isinstance(value, RunningMeanStd) and all(_fits(getattr(now, n), getattr(value, n)) for n in names)
+    if isinstance(now, dict):
+        return isinstance(value, dict)
+    if isinstance(now, list):  # rewards of an episode
+        return isinstance(value, list) and all(isinstance(part, int | float | np.generic) for part in value)
+    if isinstance(now, np.ndarray):
+        found = np.asarray(value)  # a number, where it was an array of none
+        same = now.shape in (found.shape, (0,)) and found.dtype.kind == now.dtype.kind  # (0,): nothing yet
+        return same and bool(np.isfinite(found).all())
+    if isinstance(now, bool | int | float):
+        return isinstance(value, bool) == isinstance(now, bool) and isinstance(value, int | float | np.generic)
+    return not isinstance(value, str)
 
 
 def _plain(value: Any) -> Any:

@@ -75,8 +75,11 @@ class Explorer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from what `state_dict` gave."""
+        drift = np.array(state["drift"])
+        if drift.ndim != 2 or drift.dtype != np.float64 or not np.isfinite(drift).all():
+            raise ValueError(f"noise of type {drift.dtype} and shape {drift.shape}, or not finite")
         self.rng.bit_generator.state = state["random"]
-        self._drift = np.array(state["drift"])
+        self._drift = drift
 
     def _now(self, first: float, final: float | None, progress: float) -> float:
         return first if final is None else first + (final - first) * min(1.0, progress / self.spec.decay)

@@ -10,6 +10,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.logger import Logger
 
 from wolpertinger.learners import REJECTED
+from wolpertinger.settings import check_number
 
 if TYPE_CHECKING:
     from wolpertinger.agent.base import ActionSetAlgorithm
@@ -57,13 +58,17 @@ class Faults:
         return {**counts, "in_a_row": self._in_a_row, "unknown": self.unknown}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.bad_transitions, self.rejected_updates = state["bad_transitions"], state["rejected_updates"]
-        self._in_a_row, self.unknown = state["in_a_row"], state["unknown"]
+        counts = [state[name] for name in ("bad_transitions", "rejected_updates", "in_a_row")]
+        for count in counts:
+            check_number("faults", count, whole=True)
+        if state["unknown"].dtype != np.bool_ or state["unknown"].ndim != 1:
+            raise ValueError(f"unknown={state['unknown']!r}: one flag per environment")
+        (self.bad_transitions, self.rejected_updates, self._in_a_row), self.unknown = counts, state["unknown"]
 
 
 def require_finite_start(obs: Any) -> None:
     """Refuse a first observation that is not finite."""
-    if not _all_finite(obs):
+    if not all_finite(obs):
         raise BadTransitionError(_describe("observation", 0, obs))
 
 
@@ -77,14 +82,14 @@ class GuardedBuffer:
         """Store a step of all environments, if it is finite; else raise, or store what is."""
         agent, new_obs = self._agent, self._new_obs
         are_known = not agent.faults.unknown.any()
-        if are_known and _all_finite(rewards) and _all_finite(next_obs) and _all_finite(new_obs):
+        if are_known and all_finite(rewards) and all_finite(next_obs) and all_finite(new_obs):
             self._buffer.add(obs, next_obs, actions, rewards, dones, infos)
             agent._rows_stored += 1
             return
         if agent.on_bad_transition == "raise":
             step = agent.num_timesteps // agent.n_envs
             fields = {"reward": rewards, "observation": new_obs, "terminal observation": next_obs}
-            field, values = next((name, part) for name, part in fields.items() if not _all_finite(part))
+            field, values = next((name, part) for name, part in fields.items() if not all_finite(part))
             raise BadTransitionError(_describe(field, step, values))
         unknown = ~_finite_rows(new_obs)
         bad = ~(_finite_rows(rewards) & _finite_rows(next_obs)) | unknown
@@ -144,9 +149,9 @@ def _finite(numbers: Any) -> Mask:
     return np.isfinite(numbers)
 
 
-def _all_finite(values: Any) -> bool:
+def all_finite(values: Any) -> bool:
     if isinstance(values, dict):
-        return all(_all_finite(part) for part in values.values())
+        return all(all_finite(part) for part in values.values())
     return values.dtype.kind != "f" or bool(_finite(values).all())
 
 
@@ -158,7 +163,7 @@ def _finite_rows(values: Any) -> Mask:
 
 def _describe(field: str, step: int, values: Any) -> str:
     if isinstance(values, dict):
-        name = next(name for name, part in values.items() if not _all_finite(part))
+        name = next(name for name, part in values.items() if not all_finite(part))
         field, values = f"{field}[{name!r}]", values[name]
     place = np.argwhere(~_finite(values))[0]
     return (

@@ -19,9 +19,8 @@ import safetensors.numpy
 from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 
 from wolpertinger import atomic
-from wolpertinger.agent.buffer_files import buffer_arrays
-from wolpertinger.agent.encoding import readable
-from wolpertinger.archive import CheckpointError
+from wolpertinger.agent.buffer_files import buffer_arrays, check_rows
+from wolpertinger.archive import CheckpointError, read_arrays, read_json, readable
 
 KNOWN = (ReplayBuffer, DictReplayBuffer, NStepReplayBuffer)
 NAME = re.compile(r"rows-[0-9]+-[0-9a-f]{16}\.safetensors")
@@ -48,7 +47,8 @@ class Segment:
 
     def __post_init__(self) -> None:
         numbers = (self.start, self.stop, self.bytes)
-        right = all(type(number) is int for number in numbers) and 0 <= self.start < self.stop and self.bytes > 0
+        right = all(type(number) is int for number in numbers) and 0 <= self.start < self.stop < 2**62
+        right = right and self.bytes > 0
         if not (right and isinstance(self.sha256, str) and NAME.fullmatch(self.name)):
             raise ValueError(f"{self!r} is no segment of a replay buffer")
 
@@ -95,6 +95,7 @@ def read_segments(folder: Path, buffer: ReplayBuffer, stored: int, segments: lis
         if segment.start > reached or segment.stop > end:
             raise CheckpointError(f"{segment.name} holds rows {segment.start} to {segment.stop}, {reached} is next")
         rows = _read(folder / segment.name, segment, arrays)
+        check_rows(rows, buffer.action_space)
         keep = slice(max(0, segment.rows - size), None)  # a ring's worth at most
         places = np.arange(segment.start, segment.stop)[keep] % size
         for name, array in arrays.items():
@@ -114,7 +115,7 @@ def _read(path: Path, segment: Segment, arrays: dict[str, np.ndarray]) -> dict[s
     if found != segment.bytes or hashlib.sha256(data).hexdigest() != segment.sha256:
         raise CheckpointError(f"{path} is damaged: {found} bytes, {segment.bytes} were saved, or another SHA-256")
     with readable(str(path)):
-        rows = safetensors.numpy.load(data)
+        rows = read_arrays(data)
     expected = {name: (array.dtype, (segment.rows, *array.shape[1:])) for name, array in arrays.items()}
     if (forms := {name: (array.dtype, array.shape) for name, array in rows.items()}) != expected:
         raise CheckpointError(f"{path} holds {forms}, this agent's replay buffer {expected}")
@@ -128,8 +129,8 @@ def write_list(stored: int, segments: Iterable[Segment]) -> bytes:
 
 def read_list(data: bytes) -> tuple[int, list[Segment]]:
     """What `write_list` wrote."""
-    found = json.loads(data)
-    if found.keys() != {"stored", "segments"} or type(found["stored"]) is not int or found["stored"] < 0:
+    found = read_json(data)
+    if found.keys() != {"stored", "segments"} or type(found["stored"]) is not int or not 0 <= found["stored"] < 2**62:
         raise ValueError(f"the list of segments says {found}")
     return found["stored"], [Segment(**facts) for facts in found["segments"]]
 

@@ -6,6 +6,10 @@ import numpy as np
 import torch
 
 Arrays = dict[str, np.ndarray]
+SCALARS = {
+    *("bool", "float16", "float32", "float64", "float128"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
 
 
 def pack(tree: Any, name: str = "state") -> tuple[Any, Arrays]:
@@ -46,5 +50,7 @@ def unpack(packed: Any, arrays: Arrays) -> Any:
     if packed.keys() == {"array"}:
         return arrays[packed["array"]]
     if packed.keys() == {"scalar", "value"}:
+        if packed["scalar"] not in SCALARS or not isinstance(packed["value"], bool | int | float):
+            raise ValueError(f"{packed} is no number")
         return np.dtype(packed["scalar"]).type(packed["value"])
     return {key: unpack(part, arrays) for key, part in packed["dict"].items()}

@@ -50,7 +50,7 @@ class Effort:
     def __post_init__(self) -> None:
         for name, least in (("nprobe", 1), ("ef_search", 1), ("overfetch", 1.0)):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and least <= value < math.inf):
+            if value is not None and not (isinstance(value, type(least) | int) and least <= value < math.inf):
                 raise ValueError(f"{name}={value!r}: give a number of at least {least}")
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """Build FAISS indexes: from a recipe within a time limit, or from saved bytes."""
 
 import math
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from wolpertinger.index.base import Vectors
+from wolpertinger.index.recipes import check_stored
 from wolpertinger.index.store import Store
 from wolpertinger.threads import count_threads, is_forked
 
@@ -22,6 +24,8 @@ MIN_TRAINING_ROWS = 1 << 16
 TIMED_ROWS = 1 << 11  # assigned to lists once, to estimate how long k-means will take
 ROWS_PER_ADD = 1 << 20
 FIRST_ADDED_ROWS = 1 << 12  # after which the time of the rest is estimated
+MIN_LOOPS = 64  # that FAISS may go through when it reads an index: parts of it, beside lists
+_READING = threading.Lock()
 MAX_COORDINATE = 1e17  # FAISS sums squares in float32; its k-means aborts the process where they overflow
 
 
@@ -136,9 +140,11 @@ def add_rows(index: Any, store: Store, start: int) -> None:
 
 def read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
     """Deserialise a FAISS index, if it is what the recipe builds for this store."""
+    check_stored(recipe, store.size, store.dim)
     try:
-        index = faiss.deserialize_index(data)
-    except RuntimeError as error:
+        with _read_limits(len(data), store.size):
+            index = faiss.deserialize_index(data)
+    except (RuntimeError, MemoryError) as error:
         raise ValueError(f"the saved index {recipe!r} cannot be read: {error}") from error
     fresh = faiss.index_factory(store.dim, recipe, faiss.METRIC_L2)
     expected = _kinds(fresh)
@@ -150,6 +156,20 @@ def read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
             f"the table {store.size} of {store.dim}"
         )
     return index
+
+
+@contextmanager
+def _read_limits(size: int, rows: int) -> Iterator[None]:
+    """Let FAISS allocate no vector larger than the bytes that it reads, and no more lists than there are rows."""
+    with _READING:  # the limits are the process's
+        before = faiss.get_deserialization_vector_byte_limit(), faiss.get_deserialization_loop_limit()
+        faiss.set_deserialization_vector_byte_limit(size + 1)
+        faiss.set_deserialization_loop_limit(max(rows, MIN_LOOPS))
+        try:
+            yield
+        finally:
+            faiss.set_deserialization_vector_byte_limit(before[0])
+            faiss.set_deserialization_loop_limit(before[1])
 
 
 def _kinds(index: Any) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from wolpertinger.index.base import Ids, Vectors
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import FaissIndex
+from wolpertinger.settings import check_flag, check_number
 
 RECALL_WINDOW, MIN_CHECKED = 256, 32  # checks that the recall is averaged over, and that it takes to judge
 SHORTFALL_ERRORS = 3.0  # standard errors below the target that count: the test is repeated after every check
@@ -111,10 +112,11 @@ class MonitoredIndex:
 
     @classmethod
     def from_json(cls, index: ExactIndex | FaissIndex, values: dict[str, Any]) -> "MonitoredIndex":
-        rows, checked, tunings = (int(values[name]) for name in ("rows", "checked", "tunings"))
-        every = float(values["every"])
-        if rows < 1 or checked < 0 or tunings < 1 or not 0 < every < math.inf:
-            raise ValueError(f"rows={rows}, checked={checked}, tunings={tunings}, every={every} cannot be")
-        state = cls(index, values["recipe"], rows, every, every, live=bool(values["live"]))
+        rows, checked, tunings, every = (values[name] for name in ("rows", "checked", "tunings", "every"))
+        for name, least in (("rows", 1), ("checked", 0), ("tunings", 1)):
+            check_number(name, values[name], least=least, whole=True)
+        check_number("every", every, above=True)
+        check_flag("live", values["live"])
+        state = cls(index, values["recipe"], rows, every, every, live=values["live"])
         state.checked, state.tunings = checked, tunings
         return state

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet
 
-SAMPLED_ACTIONS = 1000  # of which the size of vectors is measured
+SAMPLED_ACTIONS, SAMPLED_NUMBERS = 1000, 2**22  # of which the size of vectors is measured, at most
 MOST_SPREADS = 5.0  # of a sample's numbers from their mean
 LEAST_VARIATION = 1e-6  # relative: what varies less is constant, but for rounding
 
@@ -31,7 +31,8 @@ class VectorScale(nn.Module):
         self.register_buffer("middle", (low + high) / 2)
         self.register_buffer("radius", radius)
         self.register_buffer("divisor", radius.where(radius > 0, torch.ones_like(radius)))
-        sample = actions.sample_vectors(np.random.default_rng(0), SAMPLED_ACTIONS)
+        rows = max(1, min(SAMPLED_ACTIONS, SAMPLED_NUMBERS // actions.dim))
+        sample = actions.sample_vectors(np.random.default_rng(0), rows)
         spread = self.to_unit(torch.as_tensor(sample).float()).square().mean().sqrt()
         self.register_buffer("spread", spread.where(spread > 0, torch.ones_like(spread)))
 

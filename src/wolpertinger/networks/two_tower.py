@@ -1,7 +1,7 @@
 """A critic that factorises, Q(s, a) = phi(s) . psi(a) + v(a) + u(s): the best action is an inner-product search."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -81,6 +81,12 @@ class NumberTower(nn.Module):
         self.scale = ROW_SCALE * scale
         self.rows = nn.Parameter(torch.empty(rows, outputs).uniform_(-LAST_LAYER, LAST_LAYER))
         self.register_buffer("places", 2 ** torch.arange(bits))
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
+        places = state.get(f"{prefix}places")
+        if places is not None and not torch.equal(places.cpu(), self.places.cpu()):
+            raise ValueError(f"{prefix}places are {places.tolist()}: rows would be looked up that are not there")
+        super()._load_from_state_dict(state, prefix, *args)
 
     def forward(self, vectors: Tensor) -> Tensor:
         numbers = ((vectors > 0) * self.places).sum(dim=-1)

@@ -19,6 +19,7 @@ from torch import Tensor
 from wolpertinger.actions import ActionSet, TooManyActionsError
 from wolpertinger.index import InnerProductIndex, largest_products
 from wolpertinger.networks import Critic
+from wolpertinger.networks.forms import check_forms
 from wolpertinger.policy.allowed_search import best_allowed
 from wolpertinger.policy.candidates import Candidates, RaggedCandidates
 from wolpertinger.policy.sources import CandidateSource, Nearest, SourceFactory, UnionSource
@@ -255,10 +256,13 @@ class CriticSearch(CandidateSource):
         return {**{name: torch.tensor(count) for name, count in counts.items()}, **snapshot}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        check_forms(state, self.state_dict())
         own = {name: tensor for name, tensor in state.items() if name.startswith("snapshot.")}
         self.snapshot.load_state_dict({name.removeprefix("snapshot."): tensor for name, tensor in own.items()})
-        self.age, self._expired, self._keys = int(state["staleness"]), bool(state["expired"]), None
-        self._updates = int(state["updates"])
+        age, updates = int(state["staleness"]), int(state["updates"])
+        if not 0 <= age <= updates:
+            raise ValueError(f"keys are {age} updates old, after {updates} updates")
+        self.age, self._updates, self._expired, self._keys = age, updates, bool(state["expired"]), None
 
     def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
         return {**vars(self), "_keys": None, "_recent": [], "_recent_count": 0, "_index": None, "_previous_index": None}

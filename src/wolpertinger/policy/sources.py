@@ -204,6 +204,9 @@ class UnionSource(CandidateSource):
         return {f"{number}.{name}": tensor for number, part in parts for name, tensor in part.items()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        places = {str(number) for number in range(len(self.sources))}
+        if strange := [name for name in state if name.partition(".")[0] not in places]:
+            raise ValueError(f"{strange[0]} is of none of the sources")
         for number, source in enumerate(self.sources):
             own = {name: tensor for name, tensor in state.items() if name.startswith(f"{number}.")}
             source.load_state_dict({name.partition(".")[2]: tensor for name, tensor in own.items()})

@@ -1,6 +1,5 @@
 """Go on with a run that was interrupted, from its last checkpoint, as if nothing had happened."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 from wolpertinger import archive
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.agent.checkpoint import KIND
-from wolpertinger.agent.encoding import readable
 from wolpertinger.agent.segments import checkpoints_in, newest_of
+from wolpertinger.archive import read_json, readable
 from wolpertinger.runs import presets, training
 from wolpertinger.runs.build import make_actions, make_agent, make_env, make_scorer
 from wolpertinger.runs.checkpointing import EVERY_SECONDS, LOG, RUN, Checkpointing
@@ -54,9 +53,11 @@ def resume(folder: Path, *, quiet: bool = False, stop: Stop | None = None) -> Pa
 def _load(config: RunConfig, folder: Path, path: Path) -> tuple[Wolpertinger, dict[str, Any], Path]:
     files = archive.read(path, KIND)
     with readable(RUN):
-        run = json.loads(files[RUN])
+        run = read_json(files[RUN])
         set_threads(int(run["threads"]))
         device, events = str(run["device"]), {str(name): int(size) for name, size in run["events"].items()}
+        if device.partition(":")[0] not in ("cpu", "cuda", "mps") or min(events.values(), default=0) < 0:
+            raise ValueError(f"device {device}, logs {events}")
     env = make_env(config)
     agent = Wolpertinger.load(path, env=env, device=device, actions=make_actions(config, env))
     restore_logs(folder / "logs", files[LOG], events)

@@ -4,9 +4,8 @@ The cards of a move are its vector, rlcard's own features of 54 numbers; a state
 `python -m benchmarks.suite.tasks.doudizhu` prints the anchors: how often random and rule-based landlords win.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -16,13 +15,14 @@ import rlcard
 from gymnasium import spaces
 from rlcard.envs.doudizhu import _cards2array
 from rlcard.games.doudizhu.utils import ACTION_2_ID, ID_2_ACTION
-from rlcard.models.doudizhu_rule_models import DouDizhuRuleAgentV1
+from rlcard.models import doudizhu_rule_models
 
 from benchmarks.suite.task import EVALUATION_SEED, Predict, Task
 from wolpertinger import ActionTable
 
 GAMES, TABLES = 2_000, 50
 LANDLORD, OBSERVED = 0, 790
+DICE = doudizhu_rule_models.np = SimpleNamespace(random=None)  # its players draw from numpy's global generator
 
 
 class DouDizhu(gym.Env):
@@ -40,12 +40,12 @@ class DouDizhu(gym.Env):
     counts = {"moves": 0, "illegal": 0}  # noqa: RUF012 - of all games of the process, for result files
 
     def __init__(self) -> None:
-        self.game_env, self.rules = rlcard.make("doudizhu"), DouDizhuRuleAgentV1()
+        self.game_env, self.rules = rlcard.make("doudizhu"), doudizhu_rule_models.DouDizhuRuleAgentV1()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
         self.game_env.seed(int(self.np_random.integers(2**31)))
-        self.dice = np.random.RandomState(int(self.np_random.integers(2**31))).get_state()  # noqa: NPY002
+        self.dice = np.random.RandomState(int(self.np_random.integers(2**31)))  # noqa: NPY002
         self.game_env.game.init_game()
         return self._observe(), {}
 
@@ -65,19 +65,9 @@ class DouDizhu(gym.Env):
         return self._observe(), float(game.winner_id == LANDLORD), game.is_over(), False, {}
 
     def _let_others_play(self) -> None:
-        game = self.game_env.game
-        with self._rules_dice():
-            while not game.is_over() and game.get_player_id() != LANDLORD:
-                game.step(self.rules.step({"raw_obs": game.state}))
-
-    @contextmanager
-    def _rules_dice(self) -> Iterator[None]:
-        """The rule-based players draw from numpy's global generator: here from a state of their own."""
-        outside = np.random.get_state()  # noqa: NPY002
-        np.random.set_state(self.dice)  # noqa: NPY002
-        yield
-        self.dice = np.random.get_state()  # noqa: NPY002
-        np.random.set_state(outside)  # noqa: NPY002
+        game, DICE.random = self.game_env.game, self.dice
+        while not game.is_over() and game.get_player_id() != LANDLORD:
+            game.step(self.rules.step({"raw_obs": game.state}))
 
     def _observe(self) -> npt.NDArray[np.int8]:
         table, game = self.game_env, self.game_env.game
@@ -87,8 +77,8 @@ class DouDizhu(gym.Env):
 
     def rule_move(self) -> np.int64:
         """What the rule-based player would do as the landlord."""
-        with self._rules_dice():
-            return np.int64(ACTION_2_ID[self.rules.step({"raw_obs": self.game_env.game.state})])
+        DICE.random = self.dice
+        return np.int64(ACTION_2_ID[self.rules.step({"raw_obs": self.game_env.game.state})])
 
 
 @cache

@@ -24,7 +24,7 @@ SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
 # Where there are few actions, noise of one try is soon averaged out: more updates, and returns of three steps, pay.
 FEW_ACTIONS, FEW_UPDATES = 64, 5_000
 # Where states say what they allow, and all of A may be allowed without a step taking seconds.
-MAX_ALLOWED, ALLOWED_UPDATES, ALLOWED_SAMPLES = 2**16, 5_000, 256
+MAX_ALLOWED, ALLOWED_UPDATES, ALLOWED_SAMPLES = 2**16, 30_000, 256
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
 EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample

@@ -45,7 +45,7 @@ class DouDizhu(gym.Env):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
         self.game_env.seed(int(self.np_random.integers(2**31)))
-        self.dice = np.random.RandomState(int(self.np_random.integers(2**31)))  # noqa: NPY002
+        self.dice = np.random.RandomState(int(self.np_random.integers(2**31)))
         self.game_env.game.init_game()
         return self._observe(), {}
 

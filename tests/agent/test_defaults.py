@@ -7,10 +7,8 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from tests.agent.envs import DictEnv, TargetEnv
-from tests.agent.restricted_envs import StockEnv
 from wolpertinger import DDPG, MLP, TD3, ActionProduct, ActionTable, BestByCritic, Nearest, TwoTower, Wolpertinger
 from wolpertinger.agent.defaults import update_ratio
-from wolpertinger.policy import Everything
 
 VECTORS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
 CONTROLS = ActionProduct([np.linspace(-1, 1, 5)] * 3)
@@ -145,22 +143,3 @@ def test_nor_for_dict_observations():
 def test_n_steps_can_be_given():
     assert agent_over(FEW, n_steps=1).n_steps == 1
     assert agent_over(ActionTable(VECTORS), n_steps=2).n_steps == 2
-
-
-def test_where_states_say_what_they_allow_the_critic_picks_among_it():
-    table = ActionTable(VECTORS)
-    by_method = Wolpertinger("MlpPolicy", StockEnv(table, length=5), seed=0, buffer_size=1_000, learning_starts=10)
-    by_function = agent_over(table, allowed=lambda obs: [[1, 2]] * len(obs))
-    for agent in (by_method, by_function):
-        assert (agent._arguments["critic"], agent._arguments["candidates"]) == (MLP(), Everything())
-        assert not agent.policy.behaviour.source.needs_actor
-    assert by_method.learn(40).env.get_attr("illegal") == [0]
-    given = agent_over(table, allowed=lambda obs: [[1, 2]] * len(obs), candidates="nearest")._arguments
-    assert given["candidates"] == Nearest()
-
-
-def test_controls_and_numbered_actions_stay_what_they_are_where_states_restrict_them():
-    say = {"allowed": lambda obs: [[0, 1]] * len(obs)}
-    assert isinstance(agent_over(CONTROLS, **say)._arguments["learner"], TD3)
-    echo = Wolpertinger("MlpPolicy", Echo(), seed=0, buffer_size=1_000, **say)
-    assert isinstance(echo._arguments["critic"], TwoTower)

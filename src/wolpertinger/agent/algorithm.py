@@ -140,7 +140,7 @@ class Wolpertinger(RestrictedAlgorithm):
     def _settle_defaults(self) -> None:
         """Fill in what the user did not say, by the action set and the environments."""
         given = self._arguments
-        self.defaults = chosen = choose_defaults(given, self.actions, self.observation_space, self._is_restricted())
+        self.defaults = chosen = choose_defaults(given, self.actions, self.observation_space)
         for name, value in chosen.arguments.items():
             if given[name] is None:
                 given[name] = value

@@ -13,7 +13,7 @@ from wolpertinger.actions import ActionSet
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.learners import DDPG, TD3
 from wolpertinger.networks import MLP, PerItem, TwoTower
-from wolpertinger.policy import BestByCritic, Everything, Nearest, TopItems
+from wolpertinger.policy import BestByCritic, Nearest, TopItems
 from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
@@ -23,8 +23,6 @@ MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are
 SEARCH_UPDATES, ACTOR_UPDATES = 1_250, 200_000
 # Where there are few actions, noise of one try is soon averaged out: more updates, and returns of three steps, pay.
 FEW_ACTIONS, FEW_UPDATES = 64, 5_000
-# Where states say what they allow, and all of A may be allowed without a step taking seconds.
-MAX_ALLOWED, ALLOWED_UPDATES, ALLOWED_SAMPLES = 2**16, 30_000, 256
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run
 EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
@@ -43,18 +41,13 @@ class Defaults:
     why: str
 
 
-def choose_defaults(
-    given: dict[str, Any], actions: ActionSet, observations: spaces.Space, is_restricted: bool = False
-) -> Defaults:
+def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spaces.Space) -> Defaults:
     """The defaults for an action set, beside the arguments that were given: by the critic's search or by an actor."""
     check_choice("preset", given["preset"], PRESETS)
     if given["preset"] == "paper":
         return _paper(actions)
     if actions.slots is not None and _is_any(given["candidates"], TopItems) and _is_any(given["critic"], PerItem):
         return _with_top_items(actions)
-    is_picked = actions.is_listable and actions.n <= MAX_ALLOWED and not (actions.is_ordinal or actions.is_numbered)
-    if is_restricted and is_picked and _is_any(given["candidates"], Everything) and _is_any(given["critic"], MLP):
-        return _with_allowed(given, actions, observations)
     is_searched = actions.is_listable and actions.n <= MAX_SEARCHED and not actions.is_ordinal
     if given["candidates"] is not None:
         is_searched = not getattr(given["candidates"], "needs_actor", True)
@@ -103,26 +96,6 @@ def _with_few(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
     many = _with_search(actions)
     arguments = {**many.arguments, "batch_size": 128, "n_steps": 3 if can_look_ahead else 1}
     return replace(many, arguments=arguments, updates=FEW_UPDATES)
-
-
-def _with_allowed(given: dict[str, Any], actions: ActionSet, observations: spaces.Space) -> Defaults:
-    """A DRRN: where states say what they allow nothing is searched, so that the critic need not factorise."""
-    searched = _with_search(actions)
-    own_buffer = given["replay_buffer_class"] is not None or given["optimize_memory_usage"]
-    arguments = {
-        "critic": MLP(),
-        "candidates": Everything(),
-        "learner": DDPG(target_samples=ALLOWED_SAMPLES),
-        "exploration": Exploration(noise=None, epsilon=0.1, final_epsilon=0.02),
-        "n_steps": 1 if own_buffer or isinstance(observations, spaces.Dict) else 5,
-    }
-    return replace(
-        searched,
-        arguments={**searched.arguments, **arguments},
-        updates=ALLOWED_UPDATES,
-        policy_kwargs={"net_arch": [256, 256], "layer_norm": True, "predict_by": "target"},
-        why=f"{_describe(actions)}, some in each state: the critic picks among what is allowed",
-    )
 
 
 def _with_top_items(actions: ActionSet) -> Defaults:

@@ -16,7 +16,6 @@ from wolpertinger.agent.allowed_store import AllowedStore
 from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.explanation import Explanation, RankedActions, explain, rank_actions
 from wolpertinger.agent.faults import cut_returns
-from wolpertinger.envs.allowed_info import METHODS
 from wolpertinger.policy import Ranking, States
 
 Observation = npt.NDArray | dict[str, npt.NDArray]
@@ -48,11 +47,6 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
                     'the next ones allow: give allowed=, a function of the observation, or gradient_at="proto"'
                 )
         return started
-
-    def _is_restricted(self) -> bool:
-        """Whether states say what they allow, as far as it is known before the first one: infos may still say it."""
-        says = self.env is not None and any(self.env.has_attr(name) for name in METHODS)
-        return says or self._arguments["allowed"] is not None
 
     def _allowed_now(self) -> Allowed | None:
         """What the environments' current states allow."""

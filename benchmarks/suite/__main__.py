@@ -98,6 +98,7 @@ def describe(args: argparse.Namespace, settings: dict[str, Any], task: Task, cur
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "machine": platform.processor() or platform.machine(),
         "commit": commit(),
+        **({} if task.counts is None else {"counts": task.counts}),
     }
 
 

@@ -10,7 +10,7 @@ from benchmarks.suite.tables import NAMES
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "suite.png"
 COLOURS = {OURS: "#1f5fa8", "dqn": "#c95f1e", "qr-dqn": "#dba13a", "ppo": "#5a8f4d", "ddpg": "#9a5aa0",
-           "td3": "#b03a48", "sac": "#6b6b6b"}  # fmt: skip
+           "td3": "#b03a48", "sac": "#6b6b6b", "sac-topk": "#6b6b6b", "maskable-ppo": "#5a8f4d"}  # fmt: skip
 
 
 def draw(tasks: list[str]) -> None:

@@ -37,6 +37,10 @@ RIVALS = {
     "puddle-world-1": SMALL,
     "identity": SMALL,
     "bit-flipping": SMALL,
+    "sardine-slates": ("sac-topk",),
+    "doudizhu": ("maskable-ppo",),
+    "stock": ("maskable-ppo",),
+    "walls": ("maskable-ppo",),
 }
 
 Run = dict[str, Any]

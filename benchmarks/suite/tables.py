@@ -29,6 +29,8 @@ NAMES = {
     "ddpg": "DDPG, rounded",
     "td3": "TD3, rounded",
     "sac": "SAC, rounded",
+    "sac-topk": "SAC with TopK",
+    "maskable-ppo": "MaskablePPO",
 }
 
 

@@ -31,6 +31,8 @@ class Task:
     """What reaches `best`."""
     score: Callable[[gym.Env, Predict], float] | None = None
     """The exact score of a policy, where the environment can say; else episodes are played."""
+    counts: dict[str, int] | None = None
+    """What the task's environments count while they are used, for the result file."""
 
     def normalise(self, score: float) -> float:
         return (score - self.random) / (self.best - self.random)

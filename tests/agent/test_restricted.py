@@ -149,6 +149,21 @@ def test_a_function_gets_observations_that_are_not_normalised(n_steps):
             np.testing.assert_array_equal(batch.next_allowed.states[row], np.sort(expected))
 
 
+@pytest.mark.parametrize("say", ["ids", "info"])
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_environments_behind_vec_normalize_are_asked_themselves(say, n_steps):
+    inner = StockEnv(TABLE, say=say, length=4)
+    env = VecNormalize(VecMonitor(DummyVecEnv([lambda: inner])), clip_obs=1.0)
+    agent = small_agent(env, learning_starts=10, n_steps=n_steps).learn(40)
+    assert inner.illegal == 0
+    agent._sample(100)
+    _, last, envs = agent.replay_buffer.allowed_store._places
+    allowed, _ = agent.replay_buffer.allowed_store.sampled()
+    kept = agent.replay_buffer.next_observations[last, envs]  # as the environment gave them
+    for row in np.flatnonzero(agent.replay_buffer.dones[last, envs] == 0):
+        np.testing.assert_array_equal(allowed.states[row], np.sort(inner.stock(kept[row])))
+
+
 def test_predicting_obeys_what_it_is_told(direct):
     agent = small_agent(TargetEnv(TABLE))
     scramble_all(agent)

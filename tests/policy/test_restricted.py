@@ -8,6 +8,7 @@ from tests.agent.envs import TargetEnv, all_actions, scramble_all, small_agent, 
 from tests.test_own_parts import Circle
 from wolpertinger import ActionProduct, ActionTable, Candidates, CandidateSource, States
 from wolpertinger.actions import Levels, read_allowed
+from wolpertinger.learners import Transitions
 from wolpertinger.policy import restricted
 
 VECTORS = np.random.default_rng(5).uniform([-2, 0, 10], [2, 1, 30], size=(60, 3)).astype(np.float32)
@@ -123,6 +124,25 @@ def test_the_choice_equals_a_loop_over_what_is_allowed(actions, source, kind, di
         padding = ranking.actions[row][~real].numpy()
         assert all(key(action) == found[0] for action in padding)
         assert (ranking.sources()[row][~real.numpy()] == "").all()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kind", ["one", "some", "mixed", "all but one"])
+def test_targets_equal_a_loop_over_what_is_allowed(actions, source, kind, direct):
+    """Line 13: the target actor's candidates among what the next states allow, valued by the target critic."""
+    agent, obs, _ = make(actions, source)
+    own = [all_actions(actions)[places] for places in restrictions(kind)]
+    executed = torch.from_numpy(np.stack([row[0] for row in own]))
+    zeros = torch.zeros(BATCH)
+    batch = Transitions(obs, executed, zeros, obs, zeros + 0.9, next_allowed=read_allowed(own, actions))
+    with torch.no_grad():
+        ranking, protos = agent.learner._rank_next(batch), agent.actor_target(obs).numpy()
+    for row, state in enumerate(obs):
+        found = candidates_by_a_loop(agent, source, actions, own[row], state, protos[row], direct)
+        values = {action: value(agent.critic_target, state, actions.embed(np.reshape(action, actions.space.shape)))
+                  for action in found}  # fmt: skip
+        assert ranking.values[row, 0].item() == pytest.approx(max(values.values()), rel=1e-4, abs=1e-5)
+        assert values[key(ranking.actions[row, 0].numpy())] == pytest.approx(max(values.values()), rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 50])

@@ -8,6 +8,8 @@ import torch
 
 from tests.agent.envs import TargetEnv, greedy, scramble_all, small_agent, value
 from wolpertinger import MLP, ActionTable, PerItem, Slate, TwoTower, Wolpertinger
+from wolpertinger.actions import read_allowed
+from wolpertinger.learners import Transitions
 from wolpertinger.policy import restricted
 
 ITEMS = ActionTable(np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32))
@@ -91,6 +93,23 @@ def test_the_top_items_are_the_best_of_all_slates(of, direct, monkeypatch):
             assert value(agent.critic, state, SLATES.embed(found)) == pytest.approx(max(values), rel=1e-4, abs=1e-6)
             assert set(found) <= set(items)
             assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("direct", [2048, 3])
+def test_targets_are_the_best_of_the_allowed_slates(direct, monkeypatch):
+    monkeypatch.setattr(restricted, "DIRECT", direct)
+    agent = small_agent(SlateEnv(), candidates="top", critic=PerItem(MLP()))
+    scramble_all(agent)
+    agent.critic_target.load_state_dict(agent.critic.state_dict())  # candidates go by the critic
+    allowed = [np.sort(np.random.default_rng(row).choice(9, 3 + row, replace=False)) for row in range(6)]
+    obs, zeros = torch.from_numpy(OBS), torch.zeros(6)
+    slates = torch.from_numpy(SLATES.sample(np.random.default_rng(0), 6))
+    batch = Transitions(obs, slates, zeros, obs, zeros + 0.9, next_allowed=read_allowed(allowed, SLATES))
+    found = agent.learner._rank_next(batch)
+    for row, state in enumerate(obs):
+        values = [value(agent.critic_target, state, SLATES.embed(own)) for own in permutations(allowed[row], 3)]
+        assert found.values[row, 0].item() == pytest.approx(max(values), rel=1e-4, abs=1e-6)
+        assert set(found.actions[row, 0].tolist()) <= set(allowed[row].tolist())
 
 
 def test_a_per_item_critic_is_the_mean_over_slots():

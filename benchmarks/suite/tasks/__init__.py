@@ -23,6 +23,7 @@ TASKS = {
     "cart-pole": "own:CART_POLE",
     "puddle-world": "own:PUDDLE_WORLD",
     "puddle-world-1": "own:PUDDLE_WORLD_1",
+    "doudizhu": "doudizhu:DOUDIZHU",
     "stock": "restricted:STOCK",
     "walls": "restricted:WALLS",
     "identity": "small:IDENTITY",

@@ -37,6 +37,8 @@ class Pool:
         for env, row in enumerate(rows):
             block = self._blocks.get(self._number)
             if block is None or self._used + len(row) > len(block):
+                if block is not None:  # long rows would leave much of it unused
+                    self._blocks[self._number] = block[: self._used].copy()
                 self._number, self._used = self._number + 1, 0
                 block = self._blocks[self._number] = np.empty(max(BLOCK, len(row)), self.dtype)
             block[self._used : self._used + len(row)] = row
@@ -72,8 +74,9 @@ class Pool:
 
     @property
     def nbytes(self) -> int:
-        """Memory in use."""
-        return self.start.nbytes + self.length.nbytes + sum(block.nbytes for block in self._blocks.values())
+        """Memory in use: what nothing was written to takes none."""
+        full = sum(block.nbytes for number, block in self._blocks.items() if number != self._number)
+        return self.start.nbytes + self.length.nbytes + full + self._used * np.dtype(self.dtype).itemsize
 
 
 class AllowedStore:

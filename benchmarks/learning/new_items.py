@@ -1,4 +1,4 @@
-"""What the recommender's agent makes of states and items that it has not seen: `python -m benchmarks.learning.new_items`.
+"""What an agent makes of states and items that it has not seen: `python -m benchmarks.learning.new_items [NAME...]`.
 
 It is trained on 710 of the 835 generated items, which are all that its users visit and are offered. Then, without an
 update, it meets the other 125: as states; as items beside the old ones; and in a catalogue that lost 210 of the old
@@ -22,7 +22,7 @@ import torch
 from stable_baselines3.common.vec_env import VecMonitor
 
 from benchmarks.learning.runs import result_path
-from benchmarks.measure import environment, say
+from benchmarks.measure import environment, read_result, say
 from wolpertinger import Wolpertinger
 from wolpertinger.envs import GymnasiumVecEnv
 from wolpertinger.envs.acceptance import Acceptance
@@ -32,6 +32,7 @@ from wolpertinger.envs.user_model import UserModel
 from wolpertinger.runs import make_config
 from wolpertinger.runs.build import make_agent
 from wolpertinger.runs.config import RunConfig
+from wolpertinger.runs.presets import merge
 
 SEEDS = range(3)
 ITEMS, NEW, LEAVING = 835, 125, 210
@@ -180,34 +181,34 @@ def share_of_new(name: str, model: UserModel, policy: Ids, new: Ids) -> dict[str
 
 STEPS = 500_000  # a sixth of the preset's: half a minute of a core
 KEPT = {"critic": {"state_neighbours": 8, "optimism": 0.15}}
-OLD, SWAPPED = "old items", "swapped items"
+OLD, SWAPPED, UNIFORM = "old items", "swapped items", "old items, uniform exploration"
+TRAINED: dict[str, dict[str, Any]] = {OLD: KEPT, SWAPPED: KEPT, UNIFORM: merge(KEPT, {"exploration": {"guided": 0.0}})}
 
 
 def trainings() -> dict[str, dict[str, Any]]:
     """Every training by name: the arguments of `make_config`."""
     return {
-        name_of(catalogue, seed): {"changes": KEPT, "steps": STEPS, "seed": seed}
+        name_of(what, seed): {"changes": changes, "steps": STEPS, "seed": seed}
         for seed in SEEDS
-        for catalogue in (OLD, SWAPPED)
+        for what, changes in TRAINED.items()
     }
 
 
-def name_of(catalogue: str, seed: int) -> str:
-    return f"new-items/{catalogue}/seed-{seed}"
+def name_of(what: str, seed: int) -> str:
+    return f"new-items/{what}/seed-{seed}"
 
 
 def run(name: str, arguments: dict[str, Any]) -> None:
     """Train and measure one entry, and write its result."""
-    _, catalogue, _ = name.split("/")
+    _, what, _ = name.split("/")
     config, shop, start = make_config("recommender", **arguments), make_shop(arguments["seed"]), time.perf_counter()
-    agent = train(shop.of(shop.old if catalogue == OLD else shop.kept), config)
+    agent = train(shop.of(shop.kept if what == SWAPPED else shop.old), config)
     seconds = time.perf_counter() - start
-    if catalogue == OLD:
-        found: Any = measure(agent, shop)
+    if what == SWAPPED:
+        policy = choose(agent, shop, shop.kept)  # by the numbers of what it was trained on
+        found: Any = {"items swapped": share(UserModel(*rules(shop.of(shop.kept))), policy)}
     else:
-        new, vectors = shop.of(shop.kept), np.asarray(shop.of(shop.kept).vectors)
-        policy = np.asarray(agent.predict(vectors, deterministic=True)[0], np.int64)
-        found = {"items swapped": share(UserModel(*rules(new)), policy)}
+        found = measure(agent, shop)
     content = {"name": name, "command": f"python -m benchmarks.learning.new_items {name!r}", "config": asdict(config)}
     content |= {"seconds": seconds, "found": found, "environment": environment()}
     result_path(name).write_text(json.dumps(content, indent=1) + "\n")
@@ -221,6 +222,85 @@ def result(name: str) -> dict[str, Any] | None:
     kept: dict[str, Any] = json.loads(path.read_text())
     config = asdict(make_config("recommender", **trainings()[name]))
     return kept if kept["config"] == json.loads(json.dumps(config)) else None
+
+
+def results(what: str) -> list[Any]:
+    """What was found, seed by seed; what is missing is left out."""
+    kept = (result(name_of(what, seed)) for seed in SEEDS)
+    return [entry["found"] for entry in kept if entry is not None]
+
+
+def table() -> str:
+    """For docs/search.md: with the settings for what is new, and the same agents without."""
+    found = results(OLD)
+    if not found:
+        return "missing"
+    trained = [entry["items swapped"] for entry in results(SWAPPED)]
+    rows = ["| share of what is possible, mean (seeds) | without | neighbours and optimism |", "| --- | --- | --- |"]
+
+    def row(label: str, name: str, by: list[float] | None = None) -> None:
+        cells = []
+        for how in ("without", "with"):
+            values = [entry[how][name] for entry in found]
+            cells.append(
+                seeds(values if by is None else [mine / other for mine, other in zip(values, by, strict=False)])
+            )
+        rows.append(f"| {label} | {' | '.join(cells)} |")
+
+    row("seen states", "seen states")
+    row("seen states, the first recommendation alone", "seen states, one step")
+    row("unseen states", "unseen states")
+    row("unseen states, the first recommendation alone", "unseen states, one step")
+    for name, label in (("added", f"{NEW} items added"), ("swapped", f"{LEAVING} items leave, {NEW} come")):
+        best = statistics.mean(entry["with"][f"{name}: new chosen by the best"] for entry in found)
+        row(label, f"items {name}")
+        if name == "swapped" and trained:
+            row(f"{label}: over an agent trained on these", "items swapped", trained)
+        row(f"{label}: states in which a new one is chosen (best policy: {best:.1%})", f"{name}: new chosen")
+    return "\n".join(rows)
+
+
+def seeds(values: list[float]) -> str:
+    return (
+        f"**{statistics.mean(values):.1%}** ({', '.join(f'{value:.1%}' for value in values)})" if values else "missing"
+    )
+
+
+def guided_table() -> str:
+    """For docs/search.md: what guided exploration is worth on what was seen."""
+    rows = ["| exploration | seen states | unseen states |", "| --- | --- | --- |"]
+    for what, label in ((OLD, "80 % from the subset that the environment offers"), (UNIFORM, "uniform")):
+        found = results(what)
+        cells = (seeds([entry["with"][name] for entry in found]) for name in ("seen states", "unseen states"))
+        rows.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def tried_table() -> str:
+    """For the decision: what was tried before, typed from the output of those runs into a file."""
+    kept = read_result("learning.new_items_tried")
+    if kept is None:
+        return "missing"
+    best = kept["new_by_the_best"]
+    rows = [
+        "| tried | steps | seen states, first recommendation | unseen states, first recommendation | items added "
+        f"| new ones chosen (best: {best['added']:.1%}) | items swapped "
+        f"| new ones chosen (best: {best['swapped']:.1%}) |",
+        "| --- |" + " ---: |" * 7,
+    ]
+    for entry in kept["tried"]:
+        names = ("seen", "unseen", "added", "new_added", "swapped", "new_swapped")
+        cells = " | ".join(f"{entry[name]:.1%}" for name in names)
+        rows.append(f"| {entry['what']} | {entry['steps']:,} | {cells} |")
+    return "\n".join(rows)
+
+
+TABLES: dict[tuple[str, str], Callable[[], str]] = {
+    ("README.md", "new-items"): table,
+    ("docs/search.md", "new-items"): table,
+    ("docs/search.md", "guided"): guided_table,
+    ("docs/decisions/027-new-states-and-items.md", "new-items-tried"): tried_table,
+}
 
 
 def main() -> None:

@@ -171,10 +171,11 @@ def test_target_snapshot_and_file_know_what_was_learned_of(tmp_path):
 def test_an_action_that_is_added_is_given_a_try():
     agent = fresh(tower_agent(critic=replace(EMBEDDED, action_embedding=2**16, optimism=1e3))).learn(40)
     new = agent.actions.add(np.full((1, 3), 0.1, np.float32))
-    tries = agent.critic.q_networks[0].action_tower.embedding.tries
-    assert tries.max() > 0  # some were executed; those that were not are as new
-    untried = [*np.flatnonzero(~np.isin(np.arange(300), agent.replay_buffer.actions)), *new]
-    assert np.isin(agent.predict(states().numpy())[0], untried).all()
+    rows = agent.critic.q_networks[0].action_tower.embedding
+    tries = rows.tries[rows.row(agent.critic.scale.to_inputs(torch.from_numpy(agent.actions.vectors.copy())))]
+    assert tries[new].item() == 0 < tries.max().item()
+    chosen = agent.predict(states().numpy())[0]
+    assert (tries[chosen] == 0).all()  # others that nothing was learned of are as good as new
 
 
 def test_target_and_snapshot_find_the_same_rows(tmp_path):

@@ -32,7 +32,15 @@ from wolpertinger.settings import Settings, read_settings
 KNOWN = {**CRITICS, **SOURCES, **LEARNERS, Exploration.kind: Exploration}
 EXAMPLES = [  # of every class, each field other than by default
     MLP(interaction=True),
-    TwoTower(width=7, state_embedding=50, action_embedding=1.5, embedding_scale=0.5, linear=True),
+    TwoTower(
+        width=7,
+        state_embedding=50,
+        action_embedding=1.5,
+        embedding_scale=0.5,
+        linear=True,
+        state_neighbours=4,
+        optimism=0.5,
+    ),
     PerItem(of=MLP(interaction=True)),
     Nearest(),
     Everything(),
@@ -169,6 +177,8 @@ BAD = {
     (TwoTower, "action_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "embedding_scale"): ("give a finite number", [0, 0.0, -1.0, NAN, INFINITE, "2", None, True]),
     (TwoTower, "linear"): ("give True or False", [0, 1, "yes", None]),
+    (TwoTower, "state_neighbours"): ("give a whole number of at least 0", [-1, 0.5, NAN, "1", None, True]),
+    (TwoTower, "optimism"): (NUMBER, [-0.1, NAN, INFINITE, "1", None, True]),
     (PerItem, "of"): ('give one of "mlp" or MLP', ["fastest", {"kind": "per-item"}, {}]),
     (BestByCritic, "refresh_every"): (f"{WHOLE} or None", [0, -1, 1.5, True, "7"]),
     (Union, "sources"): (

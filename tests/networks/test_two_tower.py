@@ -145,6 +145,39 @@ def test_a_vector_that_was_never_seen_is_known_by_the_network_alone():
     torch.testing.assert_close(towers.query(MANY)[1], towers.state_tower.network(MANY)[:, -1])
 
 
+def test_what_stands_in_for_rows_needs_rows():
+    with pytest.raises(ValueError, match=r"state_neighbours=3 without state_embedding, whose rows tell what is new"):
+        TwoTower(state_neighbours=3, action_embedding=8.0)
+    with pytest.raises(ValueError, match=r"optimism=0.5 without action_embedding, whose rows tell what is new"):
+        TwoTower(optimism=0.5, state_embedding=8.0)
+
+
+def test_target_snapshot_and_file_know_what_was_learned_of(tmp_path):
+    critic = replace(EMBEDDED, state_neighbours=2, optimism=0.5)
+    agent = fresh(tower_agent(critic=critic)).learn(40)
+    agent.predict(states().numpy())
+    agent.save(tmp_path / "agent.zip")
+    loaded = type(agent).load(tmp_path / "agent.zip")
+    for other in (agent.critic_target, agent.policy.predictor.source.snapshot, loaded.critic, loaded.critic_target):
+        for tower in ("state_tower", "action_tower"):
+            ours, theirs = (getattr(each.q_networks[0], tower).embedding for each in (agent.critic, other))
+            assert torch.equal(ours.tries, theirs.tries)
+            assert ours.tries.sum() > 0
+        assert torch.equal(
+            agent.critic.q_networks[0].state_tower.embedding.vectors, other.q_networks[0].state_tower.embedding.vectors
+        )
+
+
+def test_an_action_that_is_added_is_given_a_try():
+    agent = fresh(tower_agent(critic=replace(EMBEDDED, action_embedding=2**16, optimism=1e3))).learn(40)
+    new = agent.actions.add(np.full((1, 3), 0.1, np.float32))
+    rows = agent.critic.q_networks[0].action_tower.embedding
+    tries = rows.tries[rows.row(agent.critic.scale.to_inputs(torch.from_numpy(agent.actions.vectors.copy())))]
+    assert tries[new].item() == 0 < tries.max().item()
+    chosen = agent.predict(states().numpy())[0]
+    assert (tries[chosen] == 0).all()  # others that nothing was learned of are as good as new
+
+
 def test_target_and_snapshot_find_the_same_rows(tmp_path):
     agent = fresh(tower_agent(critic=EMBEDDED))
     agent.learn(40)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from wolpertinger.networks.hashed_embedding import HashedEmbedding
+from wolpertinger.networks.hashed_embedding import HASH, HashedEmbedding
 from wolpertinger.networks.scaling import VectorScale
 
 
@@ -18,12 +18,13 @@ class PolyakUpdate:
         # A parameter stays the same object wherever it is moved to and whatever is loaded into it; a buffer does not.
         self._parameters: list[Tensor] = [parameter for network, _ in pairs for parameter in network.parameters()]
         self._targets: list[Tensor] = [parameter for _, target in pairs for parameter in target.parameters()]
-        self._statistics = [  # of batch normalisation; scales and hashes of vectors stay as they are
+        self._statistics = [  # of batch normalisation, and what rows were learned of; scales and hashes stay
             (module, copy, name)
             for network, target in pairs
             for module, copy in zip(network.modules(), target.modules(), strict=True)
-            if not isinstance(module, VectorScale | HashedEmbedding)
+            if not isinstance(module, VectorScale)
             for name, _ in module.named_buffers(recurse=False)
+            if not (isinstance(module, HashedEmbedding) and name in HASH)
         ]
 
     @torch.no_grad()

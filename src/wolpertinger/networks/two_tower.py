@@ -35,6 +35,12 @@ class TwoTower(Settings):
     linear: bool = False
     """A linear path beside each tower's network: values begin as products of state and action, to which the networks
     add. Learns what a bilinear model can from few samples."""
+    state_neighbours: int = 0
+    """What stands in for the row of a state that nothing was learned of: the mean of so many nearest states' rows; 0:
+    zeros."""
+    optimism: float = 0.0
+    """Added to the value of an action that nothing was learned of, for a fair try; over 1 + the samples learned from.
+    In units of the reward, or, with `standardize`, of the returns' spread."""
 
     def __post_init__(self) -> None:
         check_number("width", self.width, least=1, whole=True)
@@ -42,6 +48,11 @@ class TwoTower(Settings):
         check_number("embedding_scale", self.embedding_scale, above=True)
         count_rows("state_embedding", self.state_embedding, 0)
         count_rows("action_embedding", self.action_embedding, 0)
+        check_number("state_neighbours", self.state_neighbours, whole=True)
+        check_number("optimism", self.optimism)
+        for name, rows in (("state_neighbours", "state_embedding"), ("optimism", "action_embedding")):
+            if (given := getattr(self, name)) and not getattr(self, rows):
+                raise ValueError(f"{name}={given!r} without {rows}, whose rows tell what is new: give {rows} too")
 
     @property
     def needs_fixed_features(self) -> bool:
@@ -55,11 +66,11 @@ class TwoTower(Settings):
 class Tower(nn.Module):
     """An MLP plus an optional hashed embedding and an optional linear path."""
 
-    def __init__(self, inputs: int, last: nn.Linear, shape: Shape, rows: int, scale: float, linear: bool) -> None:
+    def __init__(self, inputs: int, last: nn.Linear, shape: Shape, linear: bool, rows: int, **of_rows: Any) -> None:
         super().__init__()
         hidden = shape.hidden()
         self.network = nn.Sequential(nn.Linear(inputs, shape.net_arch[0]), *hidden, last)
-        self.embedding = HashedEmbedding(inputs, rows, last.out_features, scale) if rows else None
+        self.embedding = HashedEmbedding(inputs, rows, last.out_features, **of_rows) if rows else None
         self.linear = nn.Linear(inputs, last.out_features, bias=False) if linear else None
         if self.linear is not None:
             nn.init.zeros_(self.linear.weight[-1])  # u(s) and v(a) start near 0
@@ -115,8 +126,8 @@ class TwoTowerNetwork(nn.Module):
         with torch.no_grad():  # u(s) as well
             last.weight[-1].zero_()
             last.bias[-1].zero_()
-        scale = settings.embedding_scale
-        self.state_tower = Tower(shape.features_dim, last, shape, rows["state_embedding"], scale, linear)
+        of_rows = {"scale": settings.embedding_scale, "neighbours": settings.state_neighbours}
+        self.state_tower = Tower(shape.features_dim, last, shape, linear, rows["state_embedding"], **of_rows)
         self.action_tower = self._make_action_tower(shape, settings, rows["action_embedding"])
 
     def _make_action_tower(self, shape: Shape, settings: TwoTower, rows: int) -> nn.Module:
@@ -127,7 +138,8 @@ class TwoTowerNetwork(nn.Module):
                     f"action_embedding={settings.action_embedding}: ActionIds have a row each; leave it out"
                 )
             return NumberTower(shape.dim, shape.n_actions, outputs, scale)
-        tower = Tower(shape.dim, last_layer(shape.net_arch[-1], outputs), shape, rows, scale, settings.linear)
+        last, of_rows = last_layer(shape.net_arch[-1], outputs), {"scale": scale, "optimism": settings.optimism}
+        tower = Tower(shape.dim, last, shape, settings.linear, rows, **of_rows)
         if tower.linear is not None:
             with torch.no_grad():
                 tower.linear.weight.mul_(SMALL_LINEAR)

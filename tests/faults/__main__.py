@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from benchmarks.measure import commit, read_result, say, write_result
-from tests.faults import killed, numbers, saving, tasks
+from tests.faults import arguments, commands, killed, numbers, saving, tasks
 
 RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
@@ -20,6 +20,8 @@ ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     "bad numbers": (100, numbers.bad_numbers),
     "rewards of 1e30": (100, numbers.large_rewards),
     "learning rate 10": (100, numbers.large_steps),
+    "odd arguments": (2_000, arguments.odd_arguments),
+    "odd commands": (500, commands.odd_commands),
 }
 """How often each is tried, and what tries it so many times with a seed."""
 

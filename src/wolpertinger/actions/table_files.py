@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from wolpertinger.archive import Buffer, CheckpointError
 from wolpertinger.index import Store, TunedIndex
 from wolpertinger.index.faiss import FaissIndex
+from wolpertinger.settings import check_names
 
 if TYPE_CHECKING:
     from wolpertinger.actions.table import ActionTable
@@ -22,8 +23,7 @@ VECTORS, ADDED, REMOVED = "vectors.safetensors", "added.safetensors", "removed.s
 
 def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buffer]:
     """The table's files by name; without the vectors, their fingerprint still says what they must be."""
-    if unknown := set(exclude) - {"vectors"}:
-        raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude takes vectors")
+    excluded = check_names("exclude", exclude, ("vectors",))
     index, store = table._index, table._store
     promised = index if isinstance(index, TunedIndex) else None
     built = promised.built if promised else {index.recipe: index.to_bytes()} if isinstance(index, FaissIndex) else {}
@@ -38,7 +38,7 @@ def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buf
         "tuned": promised.state if promised else {},
     }
     files: dict[str, Buffer] = {CONFIG: json.dumps(config, indent=1).encode()}
-    if "vectors" not in exclude:
+    if "vectors" not in excluded:
         files[VECTORS] = safetensors.numpy.save({"vectors": np.ascontiguousarray(store.vectors())})
     elif len(store.added):
         files[ADDED] = safetensors.numpy.save({"added": np.ascontiguousarray(store.added)})

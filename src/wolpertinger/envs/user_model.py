@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from wolpertinger.envs.acceptance import Acceptance, Array, Ids
+from wolpertinger.envs.acceptance import Acceptance, Array, Ids, as_numbers
 
 STAY_ACCEPTED = 0.9  # chance that the session continues after an accepted recommendation
 STAY_REFUSED = 0.8  # and after a refused one
@@ -33,7 +33,7 @@ class UserModel:
     def __init__(self, acceptance: Acceptance, rewards: npt.ArrayLike) -> None:
         self.acceptance = acceptance
         self.n = acceptance.n
-        self.rewards = np.asarray(rewards, dtype=np.float64)
+        self.rewards = as_numbers("rewards", rewards)
         if self.rewards.shape != (self.n,):
             raise ValueError(f"rewards has shape {self.rewards.shape}: give one for each of the {self.n} items")
         wrong = ~(np.isfinite(self.rewards) & (self.rewards >= 0))

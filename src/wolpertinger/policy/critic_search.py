@@ -23,7 +23,7 @@ from wolpertinger.policy.allowed_search import best_allowed
 from wolpertinger.policy.candidates import Candidates, RaggedCandidates
 from wolpertinger.policy.sources import CandidateSource, Nearest, SourceFactory, UnionSource
 from wolpertinger.policy.states import States
-from wolpertinger.settings import Settings, check_number, read_settings
+from wolpertinger.settings import Settings, check_number, read_settings, show
 
 MAX_KEYS = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
 # Keys refreshed per update, on average, unless the user says how often: without and with an index, which has to be
@@ -61,7 +61,7 @@ class Union(Settings):
 
     def __post_init__(self) -> None:
         if not isinstance(self.sources, list | tuple) or len(self.sources) < 2:
-            raise ValueError(f"sources={self.sources!r}: give two or more, such as (Nearest(), BestByCritic())")
+            raise ValueError(f"sources={show(self.sources)}: give two or more, such as (Nearest(), BestByCritic())")
         known = {"nearest": Nearest, "critic": BestByCritic}
         read = (part if isinstance(part, Settings) else read_settings("sources", part, known) for part in self.sources)
         object.__setattr__(self, "sources", tuple(read))

@@ -168,7 +168,8 @@ def foreign_table() -> str:
     """Errors of others that odd arguments and command lines met, each once."""
     rounds = (read_result("faults") or {}).get("rounds", [])
     found = sorted({error for each in rounds for error in each.get("foreign_errors", [])})
-    return "\n".join(["| what was given, and what was said |", "| --- |", *(f"| `{_cell(error)}` |" for error in found)])
+    rows = (f"| `{_cell(error)}` |" for error in found)
+    return "\n".join(["| what was given, and what was said |", "| --- |", *rows])
 
 
 def _cell(text: str) -> str:

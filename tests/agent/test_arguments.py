@@ -28,12 +28,12 @@ NAN = float("nan")
         ({"final_learning_rate": -1.0}, "final_learning_rate=-1.0: give a finite number of at least 0 or None"),
         ({"actor_learning_rate": NAN}, "actor_learning_rate=nan: give a finite number of at least 0 or None"),
         ({"gradient_steps": -2}, "gradient_steps=-2: give a whole number from -1 to 10000 or None"),
-        ({"train_freq": 0}, "train_freq=0: give a whole number of steps, 1 at least, or a pair such as (1, \"episode\")"),
+        ({"train_freq": 0}, "train_freq=0: give a whole number of steps, 1 at least, or a pair such as (1, "),
         ({"train_freq": (1, "year")}, "train_freq=(1, 'year'): give a whole number of steps"),
         ({"buffer_size": 0}, "buffer_size=0: give a whole number of at least 1"),
         ({"seed": -1}, "seed=-1: give a whole number from 0 to 4294967295 or None"),
         ({"standardize": 1}, "standardize=1: give True or False or None"),
-        ({"policy_kwargs": {"net_arch": [0]}}, "net_arch=[0]: give a list of layers, each a whole number from 1 to 65536"),
+        ({"policy_kwargs": {"net_arch": [0]}}, "net_arch=[0]: give a list of layers, each a whole number from 1 to"),
         ({"policy_kwargs": {"net_arch": {"pi": [8]}}}, "net_arch={'pi': [8]}: give a list of layers"),
         ({"policy_kwargs": {"n_critics": 0}}, "n_critics=0: give a whole number from 1 to 100"),
         ({"policy_kwargs": {"k": 3}}, "policy_kwargs holds k: give it to Wolpertinger itself"),
@@ -71,7 +71,8 @@ def test_kinds_are_checked(given, message):
 
 
 def test_sizes_that_cannot_fit_are_refused_with_their_bytes():
-    with pytest.raises(ValueError, match=r"buffer_size=1,000,000,000,000 would take [\d,]{15,} bytes of memory, [\d,]+ are"):
+    too_large = r"buffer_size=1,000,000,000,000 would take [\d,]{15,} bytes of memory, [\d,]+ are there"
+    with pytest.raises(ValueError, match=too_large):
         small_agent(buffer_size=10**12)
     with pytest.raises(ValueError, match=r"net_arch=\[65536, .* would take [\d,]{12,} bytes of memory"):
         small_agent(policy_kwargs={"net_arch": [2**16] * 64})

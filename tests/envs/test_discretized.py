@@ -213,7 +213,7 @@ def test_it_is_a_public_name():
 
 def test_levels_that_do_not_fit_the_memory_are_refused_with_their_bytes():
     env = Recorder(spaces.Box(-1, 1, (1,)))
-    with pytest.raises(ValueError, match=r"levels=1,000,000,000,000 would take 64,000,000,000,000 bytes of memory, [\d,]+"):
+    with pytest.raises(ValueError, match=r"levels=1,000,000,000,000 would take 64,000,000,000,000 bytes of memory"):
         discretize(env, 10**12)
     with pytest.raises(ValueError, match=r"levels=1000000000+: give a whole number from 2 to 9223372036854775807"):
         discretize(env, 10**30)

@@ -170,7 +170,7 @@ def test_seeds_make_different_maps_of_the_same_kind():
 
 @pytest.mark.parametrize("size", [1, (2, 1), (3,), (3, 3, 3), 2.5, "50", True])
 def test_a_size_that_makes_no_map_is_refused(size):
-    with pytest.raises(ValueError, match=r"size=.*: give a whole number from 2 to 1,000, or two of them, \(rows, columns\)"):
+    with pytest.raises(ValueError, match=r"size=.*: give a whole number from 2 to 1,000, or two of them, \(rows, col"):
         PuddleMap.generate(size)
 
 

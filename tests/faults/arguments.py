@@ -130,7 +130,8 @@ def _agents(folder: Path) -> dict[str, tuple[Call, list[str]]]:
     agent.save(path := folder / "agent.zip")
     agent.save_replay_buffer(folder / "buffer.zip")
     names = [name for name in signature(Wolpertinger).parameters if name != "_init_setup_model"]
-    constructor = (lambda **odd: learns(Wolpertinger(**{"policy": "MlpPolicy", "env": PlainEnv(), **SMALL, **odd}))), names
+    plain = {"policy": "MlpPolicy", "env": PlainEnv(), **SMALL}
+    constructor = (lambda **odd: learns(Wolpertinger(**{**plain, **odd}))), names
     asked = {"observation": OBS, "allowed": np.array([1, 3])}
     learning = {
         "total_timesteps": 4, "callback": None, "log_interval": 4, "tb_log_name": "run",
@@ -303,6 +304,6 @@ def odd_arguments(tries: int, seed: int = 0) -> dict[str, Any]:
     return found
 
 
-RESULTS = {"CandidateSource", "Candidates", "Explanation", "RankedActions", "States", "ActionSet"}  # made by us or users
+RESULTS = {"CandidateSource", "Candidates", "Explanation", "RankedActions", "States", "ActionSet"}
 PLAIN = {"Everything", "Nearest", "SlotBySlot", "TopItems", "envs"}  # without arguments
 CONSTRUCTORS = {name for name in wolpertinger.__all__ if not name.endswith("Error")} - RESULTS - PLAIN

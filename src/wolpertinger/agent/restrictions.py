@@ -23,7 +23,7 @@ class Restrictions:
     def __init__(self, actions: ActionSet, function: AllowedFunction | None) -> None:
         if function is not None and not callable(function):
             raise TypeError(
-                f"allowed={show(function)}: give a function of a batch of observations that returns what each state allows"
+                f"allowed={show(function)}: give a function of a batch of observations that returns what each allows"
             )
         self.actions, self.function = actions, function
         self.from_env = False
@@ -90,7 +90,8 @@ class Restrictions:
 
     def read(self, given: Any, count: int, where: Callable[[int], str] = "state {}".format) -> Allowed:
         """What a user says is allowed in a batch of so many states."""
-        is_list = hasattr(given, "__len__") and not isinstance(given, str | bytes | Mapping) and getattr(given, "ndim", 1)
+        is_list = hasattr(given, "__len__") and not isinstance(given, str | bytes | Mapping)
+        is_list = is_list and getattr(given, "ndim", 1) > 0
         if not is_list or len(given) != count:
             size = f"{len(given)} states" if is_list else show(given)
             raise ValueError(f"what is allowed is given for {size}: give one entry for each of {count}")

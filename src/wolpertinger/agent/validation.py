@@ -73,7 +73,8 @@ def match_actions(actions: Any, space: Any) -> ActionSet:
     """The action set in the form that the environment's space asks for."""
     if not isinstance(actions, ActionSet):
         raise TypeError(
-            f"actions={show(actions)} is no action set: give ActionTable(vectors), ActionProduct(levels) or ActionIds(n)"
+            f"actions={show(actions)} is no action set: "
+            "give ActionTable(vectors), ActionProduct(levels) or ActionIds(n)"
         )
     if actions.n == count_actions(space):
         actions = actions.with_space(space)

@@ -40,7 +40,8 @@ def load_catalogue(
     check_number("data_seed", data_seed, whole=True)
     if data == "generated":
         if reward is not None:
-            raise ValueError(f'reward={show(reward)} goes with data="complete-journey"; generated items bring their own')
+            given = f"reward={show(reward)}"
+            raise ValueError(f'{given} goes with data="complete-journey"; generated items bring their own')
         from wolpertinger.envs.generated import generate
 
         catalogue = generate(items, dim, seed=data_seed)

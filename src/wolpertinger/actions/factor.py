@@ -145,6 +145,7 @@ def check_levels(number: int, levels: npt.ArrayLike) -> Reals:
         raise ValueError(
             f"factor {number} has levels of shape {array.shape}: give (i,) or (i, m), with at least one level"
         )
+    check_memory(f"factor {number} of {len(array):,} levels", BYTES_PER_LEVEL * array.size)
     reals = array.astype(np.float64).reshape(len(array), -1)
     with np.errstate(over="ignore"):
         bad = ~np.isfinite(reals.astype(np.float32)).all(axis=1)

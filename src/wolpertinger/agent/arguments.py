@@ -178,6 +178,7 @@ def _check_part(name: str, given: Any, space: spaces.Space) -> None:
     if array.dtype.kind not in "fiub" or not (array.shape in fitting or array.shape[1:] in fitting):
         accepted = f"numbers of shape {shape}, or a batch of them"
         raise ValueError(f"{name} is {array.dtype} of shape {array.shape}: give {accepted}")
+    check_memory(f"{name} of shape {array.shape}", 16 * array.nbytes)
     sizes = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", None)
     if sizes is not None and (array.dtype.kind not in "iu" or ((array < 0) | (array >= sizes)).any()):
         raise ValueError(f"{name} is {show(array)}: give integers of {space}")

@@ -28,7 +28,7 @@ from wolpertinger.policy.scoring import Scorer, score_exactly
 from wolpertinger.policy.screening import EightBitScreen
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.policy.timing import SectionTimer
-from wolpertinger.settings import check_choice, check_memory
+from wolpertinger.settings import check_choice, check_memory, show
 from wolpertinger.threads import threads_for
 
 RERANKERS: dict[str, Callable[[Critic], Scorer]] = {"exact": lambda critic: score_exactly, "screened": EightBitScreen}
@@ -98,7 +98,7 @@ class WolpertingerPolicy(BasePolicy):
             )
         self._width = max(*actor_arch, *critic_arch)
         weights = sum(a * b for arch in (actor_arch, critic_arch) for a, b in pairwise([self.actions.dim, *arch]))
-        check_memory(f"net_arch={net_arch!r}", BYTES * weights * of_critic["n_critics"])
+        check_memory(f"net_arch={show(net_arch)}", BYTES * weights * of_critic["n_critics"])
         self.actor, self.actor_target = (self._network(Actor, actor_arch, of_actor) for _ in range(2))
         self.critic, self.critic_target = (self._network(Critic, critic_arch, of_critic) for _ in range(2))
         self._is_flat = next(self.critic.features_extractor.parameters(), None) is None

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from wolpertinger.index import as_array
-from wolpertinger.settings import check_number
+from wolpertinger.settings import check_memory, check_number
 
 Array = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
@@ -201,6 +201,7 @@ def as_numbers(name: str, given: Any) -> Array:
     array = as_array(name, given)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} are of type {array.dtype}: give real numbers")
+    check_memory(name, 8 * array.size)
     return array.astype(np.float64)
 
 

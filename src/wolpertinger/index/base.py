@@ -7,12 +7,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.settings import show
+from wolpertinger.settings import check_memory, show
 
 Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 
 CHUNK_BYTES = 1 << 22  # of temporaries in a pass over a table: small enough for the cache
+QUERY_BYTES = 12  # of a number of a query, in float32 and float64
 
 
 @runtime_checkable
@@ -65,6 +66,7 @@ def check_vectors(vectors: npt.ArrayLike) -> Vectors:
 
 
 def _convert(table: npt.NDArray[Any]) -> Vectors:
+    check_memory(f"vectors of shape {table.shape}", 4 * table.size)
     converted = np.empty(table.shape, np.float32)
     with np.errstate(over="ignore"):  # values too large for float32 become inf, which check_finite reports
         for rows in chunks(len(table), table.shape[1] * 8):
@@ -96,6 +98,7 @@ def check_queries(queries: npt.ArrayLike, dim: int) -> Vectors:
         raise TypeError(f"queries are of type {array.dtype}: give real numbers (batch, {dim})")
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"queries have shape {array.shape}: give (batch, {dim})")
+    check_memory("queries", QUERY_BYTES * array.size)
     if array.dtype != np.float32:
         with np.errstate(over="ignore"):  # only where needed: it is slow beside the other checks of a small batch
             array = array.astype(np.float32)

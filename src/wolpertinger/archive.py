@@ -55,7 +55,9 @@ def _write_zip(file: BinaryIO, kind: str, files: Mapping[str, Buffer]) -> None:
 def read(source: Target, kind: str) -> dict[str, bytes]:
     """Return the files of an archive of this kind, each checked against the manifest; nothing is unpacked to disk."""
     if is_path(source, "read"):
-        with pathlib.Path(cast(str, source)).open("rb") as file:  # a missing file is a FileNotFoundError, not a CheckpointError
+        with pathlib.Path(cast(str, source)).open(
+            "rb"
+        ) as file:  # a missing file is a FileNotFoundError, not a CheckpointError
             return _read(file, kind, str(source))
     return _read(cast(BinaryIO, source), kind, "the given file")
 

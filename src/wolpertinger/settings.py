@@ -85,11 +85,12 @@ def check_number(
     if value is None and optional:
         return value
     top = (LARGEST_WHOLE if whole else LARGEST) if most is None else most
-    fits = is_number(value, whole=whole) and max(least, -LARGEST) <= value <= top
-    if not fits or (above and value == least):
+    number = value.item() if isinstance(value, np.generic) else value  # float32 does not compare with `LARGEST`
+    fits = is_number(value, whole=whole) and max(least, -LARGEST) <= number <= top
+    if not fits or (above and number == least):
         kind = "a whole number" if whole else "a number" if top == float("inf") else "a finite number"
         bound = f"{'above' if above else 'of at least'} {least}"
-        if (most is not None and top < float("inf")) or (is_number(value) and top < value < float("inf")):
+        if (most is not None and top < float("inf")) or (is_number(value) and top < number < float("inf")):
             bound = f"above {least}, {top} at most" if above else f"from {least} to {top}"
         raise ValueError(f"{name}={show(value)}: give {kind} {bound}{' or None' if optional else ''}")
     return value

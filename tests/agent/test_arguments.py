@@ -37,7 +37,7 @@ NAN = float("nan")
         ({"policy_kwargs": {"net_arch": {"pi": [8]}}}, "net_arch={'pi': [8]}: give a list of layers"),
         ({"policy_kwargs": {"n_critics": 0}}, "n_critics=0: give a whole number from 1 to 100"),
         ({"policy_kwargs": {"k": 3}}, "policy_kwargs holds k: give it to Wolpertinger itself"),
-        ({"device": "toaster"}, "device='toaster' is no device here: give \"auto\", \"cpu\" or \"cuda\""),
+        ({"device": "toaster"}, 'device=\'toaster\' is no device here: give "auto", "cpu" or "cuda"'),
         ({"device": "meta"}, "device='meta' is no device here"),
         ({"policy": "BestPolicy"}, "policy='BestPolicy': give one of 'MlpPolicy', 'CnnPolicy', 'MultiInputPolicy'"),
         ({"env": "Nope-v1"}, "env='Nope-v1' cannot be made: "),

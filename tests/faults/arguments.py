@@ -47,9 +47,15 @@ from wolpertinger.threads import set_threads
 VECTORS = np.random.default_rng(0).uniform(-1, 1, (24, 2)).astype(np.float32)
 MANY = np.random.default_rng(1).uniform(-1, 1, (400, 8)).astype(np.float32)
 SMALL: dict[str, Any] = {
-    "learning_starts": 4, "batch_size": 4, "buffer_size": 64, "policy_kwargs": {"net_arch": [8, 8]},
-    "train_freq": 1, "gradient_steps": 1, "seed": 0, "device": "cpu",
-}  # fmt: skip
+    "learning_starts": 4,
+    "batch_size": 4,
+    "buffer_size": 64,
+    "policy_kwargs": {"net_arch": [8, 8]},
+    "train_freq": 1,
+    "gradient_steps": 1,
+    "seed": 0,
+    "device": "cpu",
+}
 OBS = np.array([0.25, -0.5], np.float32)
 Call = Callable[..., Any]
 
@@ -134,13 +140,24 @@ def _agents(folder: Path) -> dict[str, tuple[Call, list[str]]]:
     constructor = (lambda **odd: learns(Wolpertinger(**{**plain, **odd}))), names
     asked = {"observation": OBS, "allowed": np.array([1, 3])}
     learning = {
-        "total_timesteps": 4, "callback": None, "log_interval": 4, "tb_log_name": "run",
-        "reset_num_timesteps": True, "progress_bar": False,
-    }  # fmt: skip
+        "total_timesteps": 4,
+        "callback": None,
+        "log_interval": 4,
+        "tb_log_name": "run",
+        "reset_num_timesteps": True,
+        "progress_bar": False,
+    }
     load = {
-        "path": path, "env": PlainEnv(), "device": "cpu", "custom_objects": None, "print_system_info": False,
-        "force_reset": True, "actions": None, "learning_rate": 1e-3, "batch_size": 4,
-    }  # fmt: skip
+        "path": path,
+        "env": PlainEnv(),
+        "device": "cpu",
+        "custom_objects": None,
+        "print_system_info": False,
+        "force_reset": True,
+        "actions": None,
+        "learning_rate": 1e-3,
+        "batch_size": 4,
+    }
     return {
         "__init__": constructor,
         "__init__, paper": (partial(constructor[0], preset="paper"), names[3:-1]),
@@ -184,9 +201,19 @@ def _parts() -> dict[str, tuple[Call, list[str]]]:
         ),
         "set_threads": of(set_threads, n=1),
         "make_config": of(
-            make_config, task="recommender", preset="default", env={"items": 30, "dim": 3},
-            changes={"batch_size": 8}, k=1, recall=None, table=False, steps=10, seconds=1.0, n_envs=2, seed=0,
-        ),  # fmt: skip
+            make_config,
+            task="recommender",
+            preset="default",
+            env={"items": 30, "dim": 3},
+            changes={"batch_size": 8},
+            k=1,
+            recall=None,
+            table=False,
+            steps=10,
+            seconds=1.0,
+            n_envs=2,
+            seed=0,
+        ),
     }
 
 
@@ -198,9 +225,7 @@ def _sets(folder: Path) -> dict[str, tuple[Call, list[str]]]:
     rng, few = np.random.default_rng(0), [0, 2]
     table.save(stored := folder / "table.zip", exclude=["vectors"])
     found: dict[str, tuple[Call, list[str]]] = {
-        "ActionTable": of(
-            then(ActionTable, *near), vectors=MANY, index="IVF4,Flat", recall=None, build_seconds=10.0
-        ),
+        "ActionTable": of(then(ActionTable, *near), vectors=MANY, index="IVF4,Flat", recall=None, build_seconds=10.0),
         "ActionTable, tuned": of(then(ActionTable, *near), vectors=MANY, index="auto", recall=0.9, build_seconds=1.0),
         "ActionTable.tune": of(tuned.tune, protos=MANY[:40], k=3, batch=8),
         "ActionTable.add": of(table.add, vectors=VECTORS),
@@ -220,8 +245,12 @@ def _sets(folder: Path) -> dict[str, tuple[Call, list[str]]]:
         "Allowed": of(then(Allowed, len), states=[np.array([1])], own_vectors=None),
         "InnerProductIndex": of(
             lambda queries, k, **made: InnerProductIndex(**made).search(queries, k),
-            vectors=MANY, recall=0.9, build_seconds=1.0, queries=MANY[:2], k=3,
-        ),  # fmt: skip
+            vectors=MANY,
+            recall=0.9,
+            build_seconds=1.0,
+            queries=MANY[:2],
+            k=3,
+        ),
     }
     every = {"table": table, "tuned": tuned, "product": product, "digits": digits, "ids": ids, "slate": slate}
     for name, each in every.items():
@@ -258,13 +287,24 @@ def _environments() -> dict[str, tuple[Call, list[str]]]:
         "PuddleMap.best_fixed_plan": of(world.map.best_fixed_plan, n=3, max_moves=20),
         "Recommender": of(
             then(Recommender, steps),
-            acceptance=chances, rewards=np.ones(4), vectors=vectors, guided=2, names=list("abcd"), render_mode=None,
-        ),  # fmt: skip
+            acceptance=chances,
+            rewards=np.ones(4),
+            vectors=vectors,
+            guided=2,
+            names=list("abcd"),
+            render_mode=None,
+        ),
         "Recommender.show_choice": of(shop.show_choice, proto=VECTORS[0], candidates=[1, 2]),
         "Recommender-v0": of(
             partial(gym.make, "wolpertinger/Recommender-v0"),
-            items=30, dim=3, data="generated", reward=None, median_best=0.5, data_seed=0, guided=5,
-        ),  # fmt: skip
+            items=30,
+            dim=3,
+            data="generated",
+            reward=None,
+            median_best=0.5,
+            data_seed=0,
+            guided=5,
+        ),
         "PuddleWorld-v0": of(partial(gym.make_vec, "wolpertinger/PuddleWorld-v0"), num_envs=2, plan=3, size=5),
         "Acceptance": of(Acceptance, sparse=chances, base=np.full(4, 0.1), weight=np.ones(4)),
         "UserModel": of(UserModel, acceptance=Acceptance(chances), rewards=np.ones(4)),

@@ -86,7 +86,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "bytes file": io.BytesIO,
     "text file": io.StringIO,
     "generator of numbers": lambda: np.random.default_rng(0),
-    "old generator of numbers": lambda: np.random.RandomState(0),  # noqa: NPY002
+    "old generator of numbers": lambda: np.random.RandomState(0),
     "ids": lambda: ActionIds(3),
     "environment": lambda: gym.make("CartPole-v1"),
     "continuous environment": lambda: gym.make("Pendulum-v1"),

@@ -264,9 +264,9 @@ def test_an_effort_below_nothing_is_an_error(wrong):
         ("HNSW1", "a graph of 1 links; give it 2 to 512"),
         ("IVF4_HNSW1,Flat", "a graph of 1 links; give it 2 to 512"),
         ("HNSW9999", "a graph of 9999 links; give it 2 to 512"),
-        ("IVF999999999,Flat", "999999999 is too large for 400 vectors"),
+        ("IVF999999999,Flat", "cannot be built on 400 vectors, 999999999 is too large"),
     ],
 )
 def test_recipes_that_would_end_the_process_are_refused(vectors, recipe, message):
-    with pytest.raises(ValueError, match=f"index='{recipe}': {message}"):
+    with pytest.raises(ValueError, match=f"index='{recipe}'.* {message}"):
         FaissIndex(vectors, recipe)

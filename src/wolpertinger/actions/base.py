@@ -200,10 +200,11 @@ def resolve_k(k: int | float, n: int) -> int:
     if isinstance(k, Integral):
         if not 1 <= k <= n:
             raise ValueError(f"k={show(int(k))} is out of range for {show(n)} actions: give {accepted}")
-    elif not 0 < k <= 1:
+        return int(k)
+    if not 0 < k <= 1:
         raise ValueError(f"k={k!r} is not a share: give {accepted}")
     # Exact for any n: 0.29 * 100 is 28.999999999999996 in floats, and 2**100 does not fit one.
-    count = int(k) if isinstance(k, Integral) else max(1, int(Fraction(repr(float(k))) * n))
+    count = max(1, int(Fraction(repr(float(k))) * n))
     if count > MAX_CANDIDATES:
         found = f"k={k} of {show(n)} actions are {show(count)} candidates"
         raise ValueError(f"{found}: give a count of {MAX_CANDIDATES} at most")

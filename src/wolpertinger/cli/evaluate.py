@@ -29,7 +29,9 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument(
         "--episodes", type=at_least(1, MAX_ENVS), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
     )
-    parser.add_argument("--top", type=at_least(1, MAX_CANDIDATES), help="show so many actions, best first, in some states")
+    parser.add_argument(
+        "--top", type=at_least(1, MAX_CANDIDATES), help="show so many actions, best first, in some states"
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.set_defaults(run=_evaluate)
 

@@ -39,7 +39,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries", type=Path, metavar="Q.npy", help="proto-actions to tune on (default: rows of VECTORS plus noise)"
     )
-    parser.add_argument("--batch", type=at_least(1, 2**20), default=BATCH, help="queries in a lookup (default: %(default)s)")
+    parser.add_argument(
+        "--batch", type=at_least(1, 2**20), default=BATCH, help="queries in a lookup (default: %(default)s)"
+    )
     parser.add_argument(
         "--build-seconds", type=float, default=BUILD_SECONDS, metavar="SECONDS",
         help="the most to spend on building (default: %(default)s)",

@@ -69,7 +69,9 @@ def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
         help="save all that --resume goes on from (default: %(default)s); 0: never",
     )  # fmt: skip
     run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
-    run.add_argument("--threads", type=at_least(1, MAX_THREADS), help="for networks and lookups (default: as torch decides)")
+    run.add_argument(
+        "--threads", type=at_least(1, MAX_THREADS), help="for networks and lookups (default: as torch decides)"
+    )
     parser.set_defaults(run=_train)
 
 

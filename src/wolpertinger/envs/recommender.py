@@ -20,7 +20,7 @@ from wolpertinger.envs.rendering.recommender import Choice, PcaProjection, Recom
 from wolpertinger.envs.state import Restorable
 from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
 from wolpertinger.index import as_array, read_ids
-from wolpertinger.settings import check_kind, check_number
+from wolpertinger.settings import check_kind, check_number, show
 
 DEFAULT_GUIDED = 30  # items in the subset for guided exploration
 
@@ -237,5 +237,6 @@ def _every_option(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
             f"unknown option {', '.join(sorted(unknown))}: the recommender takes guided, {', '.join(known)}"
         )
     for name, value in given.items():  # of what can be a key
-        check_kind(name, value, str | int | float | np.generic | None, "a number or a name")
+        if not isinstance(value, str | int | float | np.generic | None):  # no TypeError: Gymnasium would rewrite it
+            raise ValueError(f"{name}={show(value)}: give a number or a name")
     return tuple({**known, **given}.items())

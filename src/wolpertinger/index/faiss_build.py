@@ -39,7 +39,7 @@ def check_recipe(recipe: str, rows: int) -> None:
         if not MIN_LINKS <= links <= MAX_LINKS:
             raise ValueError(f"index={recipe!r}: a graph of {links} links; give it {MIN_LINKS} to {MAX_LINKS}")
     if (largest := max(map(int, NUMBER.findall(recipe)), default=0)) > max(rows, MAX_NUMBER):
-        raise ValueError(f"index={recipe!r}: {largest} is too large for {rows} vectors; {accepted}")
+        raise ValueError(f"index={recipe!r} cannot be built on {rows} vectors, {largest} is too large: {accepted}")
 
 
 class TooSlowError(RuntimeError):

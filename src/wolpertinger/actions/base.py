@@ -111,6 +111,8 @@ class ActionSet(ABC):
     def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether each of these actions is in the set: ids (...) or digits (..., d) become (...)."""
         sizes, given = _sizes(self.space), read_ids(actions)
+        if given.shape[given.ndim - np.ndim(sizes) :] != np.shape(sizes):
+            raise ValueError(f"actions have shape {given.shape}: give (..., {len(sizes)}), one digit per factor")
         inside = (given >= 0) & (given < sizes)
         return inside if isinstance(self.space, spaces.Discrete) else inside.all(axis=-1)
 

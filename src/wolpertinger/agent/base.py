@@ -26,7 +26,7 @@ from wolpertinger.agent.training_state import set_random_state, set_training_sta
 from wolpertinger.envs.allowed_info import AllowedInInfo, says_allowed
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 from wolpertinger.learners import Learner
-from wolpertinger.settings import check_keywords, check_kind
+from wolpertinger.settings import check_flag, check_keywords, check_kind
 
 
 class ActionSetAlgorithm(OffPolicyAlgorithm):
@@ -158,6 +158,9 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         but for a file with the state of training (`include=["training"]`, or a run's) and reset_num_timesteps=False.
         The host's global random numbers stay as they are until then.
         """
+        check_flag("force_reset", force_reset)
+        check_flag("print_system_info", print_system_info)
+        check_kind("actions", actions, ActionSet | None, "an action set, such as ActionTable(vectors), or None")
         if not force_reset:
             raise ValueError("force_reset=False: learn(..., reset_num_timesteps=False) goes on from a saved state")
         if print_system_info:

@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv
 from wolpertinger.actions import ActionProduct
 from wolpertinger.actions.factor import even_levels
 from wolpertinger.index import check_ids
-from wolpertinger.settings import check_flag, check_kind, is_number, show
+from wolpertinger.settings import check_flag, check_kind, check_number, is_number, show
 
 
 def discretize(env: gym.Env, levels: int | Sequence[int], *, multidiscrete: bool | None = None) -> gym.Env:
@@ -47,6 +47,10 @@ class Discretized(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
         self.actions = ActionProduct(factors, space=space)  # type: ignore[arg-type]
         self.action_space = self.actions.space
         self._levels = self.actions.levels
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        check_number("seed", seed, whole=True, optional=True)
+        return super().reset(seed=seed, options=options)
 
     def action(self, action: Any) -> npt.NDArray[Any]:
         """Return the inner environment's action: one level per dimension, in the shape and type of its Box."""

@@ -214,13 +214,13 @@ class RecommenderVector(BatchEnv):
 def make(*, guided: int | None = None, render_mode: str | None = None, **catalogue: Any) -> Recommender:
     """Entry point of `wolpertinger/Recommender-v0`; `catalogue` holds the options of `load_catalogue`."""
     env = Recommender.__new__(Recommender)
-    env._set_task(_shared_task(guided, _every_option(catalogue)), render_mode)
+    env._set_task(_shared_task(guided, _every_option(guided, catalogue)), render_mode)
     return env
 
 
 def make_vector(num_envs: int = 1, *, guided: int | None = None, **catalogue: Any) -> RecommenderVector:
     """Entry point of `gymnasium.make_vec("wolpertinger/Recommender-v0", num_envs=...)`."""
-    return RecommenderVector(_shared_task(guided, _every_option(catalogue)), num_envs)
+    return RecommenderVector(_shared_task(guided, _every_option(guided, catalogue)), num_envs)
 
 
 @lru_cache(maxsize=4)
@@ -229,14 +229,14 @@ def _shared_task(guided: int | None, options: tuple[tuple[str, Any], ...]) -> Re
     return RecommenderTask(load_catalogue(**dict(options)), guided)
 
 
-def _every_option(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _every_option(guided: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Return all options of a catalogue, defaults included, so that a default spelled out is the same task."""
     known = {name: option.default for name, option in signature(load_catalogue).parameters.items()}
     if unknown := given.keys() - known:
         raise TypeError(
             f"unknown option {', '.join(sorted(unknown))}: the recommender takes guided, {', '.join(known)}"
         )
-    for name, value in given.items():  # of what can be a key
-        if not isinstance(value, str | int | float | np.generic | None):  # no TypeError: Gymnasium would rewrite it
+    for name, value in {"guided": guided, **given}.items():  # of what can be a key
+        if not isinstance(value, str | int | float | np.number | None):  # no TypeError: Gymnasium would rewrite it
             raise ValueError(f"{name}={show(value)}: give a number or a name")
     return tuple({**known, **given}.items())

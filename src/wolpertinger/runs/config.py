@@ -10,7 +10,7 @@ from wolpertinger.envs.puddle_map import load_map
 from wolpertinger.index.tune import check_recall
 from wolpertinger.policy import make_source_settings
 from wolpertinger.runs.presets import PRESET_NAMES, find_preset, merge
-from wolpertinger.settings import MAX_SEED, show
+from wolpertinger.settings import MAX_SEED, check_kind, show
 
 VERSION = 1  # of config.json
 MAX_ENVS = 2**16
@@ -119,6 +119,8 @@ def make_config(
     :param changes: settings of the agent, laid over the preset's.
     :param settings: any other field of `RunConfig`.
     """
+    for name, given in (("env", env), ("changes", changes)):
+        check_kind(name, given, dict | None, "settings by name")
     chosen = find_preset(task, preset or "default")
     options = {name: option.default for name, option in chosen.env.items()} | _given(env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated

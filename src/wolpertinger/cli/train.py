@@ -14,7 +14,7 @@ from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.runs.config import RunConfig, Setting, members
 from wolpertinger.runs.presets import TASKS, Preset
 from wolpertinger.runs.signals import catch_signals
-from wolpertinger.settings import show
+from wolpertinger.settings import LARGEST_WHOLE, show
 from wolpertinger.threads import MAX_THREADS, set_threads
 
 EXAMPLE = """example:
@@ -83,8 +83,9 @@ def _add_setting(group: Any, field: Field[Any], setting: Setting, preset: Preset
         return
     own = "; nearest and paper have their own" if preset.nearest else ""
     default = f"{getattr(preset, field.name):,}{own}" if field.default is MISSING else field.default
-    bounds = (setting.least, *([] if setting.most is None else [setting.most]))
-    parse = at_least(*bounds) if kinds == {int} and setting.least is not None else PARSERS[frozenset(kinds)]
+    parse = PARSERS[frozenset(kinds)]
+    if kinds == {int} and setting.least is not None:
+        parse = at_least(setting.least, LARGEST_WHOLE if setting.most is None else setting.most)
     group.add_argument(
         flag, dest=field.name, type=parse, choices=setting.choices,
         help=f"{setting.help} (default: {setting.absent or default})",

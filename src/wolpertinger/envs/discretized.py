@@ -76,8 +76,9 @@ def _require_bounded_box(space: spaces.Space) -> spaces.Box:
 
 def _count_levels(levels: int | Sequence[int], box: spaces.Box) -> list[int]:
     size = int(np.prod(box.shape))
-    is_list = isinstance(levels, list | tuple) or (type(levels) is np.ndarray and levels.ndim == 1)
-    counts = list(levels) if is_list else [levels] * size  # type: ignore[arg-type, list-item]
+    given: Any = levels
+    is_list = isinstance(given, list | tuple) or (type(given) is np.ndarray and given.ndim == 1)
+    counts = list(given) if is_list else [given] * size
     if not all(is_number(count, whole=True) and count >= 2 for count in counts):
         raise ValueError(f"levels={show(levels)}: give whole numbers of at least 2, as both bounds are levels")
     if len(counts) != size:

@@ -28,7 +28,8 @@ import wolpertinger
 from wolpertinger import ActionIds, BadTransitionError, CheckpointError, SaveError
 
 SOURCE = str(Path(wolpertinger.__file__).parent)
-SECONDS, MEGABYTES = 60, 3_000  # that a try may take
+SECONDS, MEGABYTES = 60, 3_000  # that a try may take, of the processor's; on a busy machine they last longer
+PATIENCE = 600  # seconds, of a try that does nothing
 OURS = (ValueError, TypeError, CheckpointError, SaveError, BadTransitionError)
 RAISE = dis.opmap["RAISE_VARARGS"]
 
@@ -131,7 +132,7 @@ ODD: dict[str, Callable[[], Any]] = {
 """By the name under which a failure is listed."""
 
 
-def meet(work: Callable[[], Any], seconds: float = SECONDS) -> dict[str, Any]:
+def meet(work: Callable[[], Any], seconds: float = PATIENCE) -> dict[str, Any]:
     """Do it in a child process: "accepted", "refused" in our words, "foreign", "crash" or "hang", and what was said."""
     receiving, sending = os.pipe()
     sys.stdout.flush()
@@ -147,8 +148,8 @@ def meet(work: Callable[[], Any], seconds: float = SECONDS) -> dict[str, Any]:
         os.kill(child, signal.SIGKILL)
     os.close(receiving)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status == -signal.SIGKILL and monotonic() >= end:
-        return {"came_to": "hang", "said": f"{seconds} s", "megabytes": 0}
+    if status == -signal.SIGXCPU or (status == -signal.SIGKILL and monotonic() >= end):
+        return {"came_to": "hang", "said": f"{SECONDS} s of the processor, or {seconds} s", "megabytes": 0}
     return json.loads(told) if told else {"came_to": "crash", "said": f"exit code {status}", "megabytes": 0}
 
 
@@ -163,6 +164,7 @@ def _be_a_child(work: Callable[[], Any], sending: int) -> None:
         limit = pages * resource.getpagesize() + MEGABYTES * 2**20
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))  # its own: a child begins at 0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = judged(work)

@@ -128,5 +128,5 @@ class DDPGLearner:
             proto = proto + (chosen.vectors[:, 0] - proto).detach()
         loss = -critic.values(critic(batch.obs, proto)[0]).mean()
         if self.settings.anchor:
-            loss = loss + self.settings.anchor * actor.distance(batch.next_obs, best.vectors[:, 0])
+            loss = loss + float(self.settings.anchor) * actor.distance(batch.next_obs, best.vectors[:, 0])
         return loss

@@ -121,12 +121,13 @@ def make_config(
     """
     for name, given in (("env", env), ("changes", changes)):
         check_kind(name, given, dict | None, "settings by name")
-    chosen = find_preset(task, preset or "default")
+    preset = "default" if preset is None else preset
+    chosen = find_preset(task, preset)
     options = {name: option.default for name, option in chosen.env.items()} | _given(env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
     return RunConfig.from_dict(
-        {"n_envs": chosen.n_envs, "steps": chosen.steps, "k": chosen.k, "preset": preset or "default"}
+        {"n_envs": chosen.n_envs, "steps": chosen.steps, "k": chosen.k, "preset": preset}
         | _given(settings)
         | {"task": task, "env": _given(options), "agent": merge(chosen.agent, changes or {})}
     )

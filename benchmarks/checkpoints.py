@@ -164,8 +164,21 @@ def faults_table() -> str:
     return "\n".join(["| attack | what it came to |", "| --- | --- |", *lines])
 
 
+def foreign_table() -> str:
+    """Errors of others that odd arguments and command lines met, each once."""
+    rounds = (read_result("faults") or {}).get("rounds", [])
+    found = sorted({error for each in rounds for error in each.get("foreign_errors", [])})
+    rows = (f"| `{_cell(error)}` |" for error in found)
+    return "\n".join(["| what was given, and what was said |", "| --- |", *rows])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "/").replace("`", "'")
+
+
 TABLES = {
     ("docs/reliability.md", "faults"): faults_table,
+    ("docs/reliability.md", "foreign errors"): foreign_table,
     ("docs/reliability.md", "cost of checkpoints"): cost_table,
 }
 

@@ -56,3 +56,16 @@ def test_the_next_writer_of_a_file_removes_what_the_last_one_left(tmp_path):
     (tmp_path / ".other.0123456789abcdef").write_bytes(b"x")
     write_bytes(tmp_path / "file", b"new")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".other.0123456789abcdef", "file"]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(SaveError, match=f"could not save to .*{name} .*: it is there, and no file"):
+            write_bytes(tmp_path / name, b"new")
+    with pytest.raises(SaveError, match=r"could not save to .*File exists"):
+        write_bytes(tmp_path / "pipe" / "under", b"new")
+    with pytest.raises(SaveError, match=r"could not save to .*File name too long"):
+        write_bytes(tmp_path / ("x" * 5_000) / "under", b"new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]

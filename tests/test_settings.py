@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 
@@ -27,7 +29,15 @@ from wolpertinger.agent.encoding import decode_value, encode_value
 from wolpertinger.learners import LEARNERS, make_learner_settings
 from wolpertinger.networks import CRITICS, make_critic_settings
 from wolpertinger.policy import SOURCES, make_source_settings
-from wolpertinger.settings import Settings, read_settings
+from wolpertinger.settings import (
+    Settings,
+    check_choice,
+    check_keywords,
+    check_memory,
+    check_names,
+    check_number,
+    read_settings,
+)
 
 KNOWN = {**CRITICS, **SOURCES, **LEARNERS, Exploration.kind: Exploration}
 EXAMPLES = [  # of every class, each field other than by default
@@ -166,13 +176,13 @@ def test_unknown_fields_are_refused_with_those_there_are(example):
 WHOLE = "give a whole number of at least 1"
 NUMBER = "give a finite number of at least 0"
 ROWS = "give rows, a whole number from 0 to 67,108,864, or with a point how many times as many"
-CHANCE = r"give a chance in \[0, 1\]"
-SHARE = r"give a share of the training in \(0, 1\]"
+CHANCE = "give a finite number from 0 to 1"
+SHARE = "give a finite number above 0, 1 at most"
 FLAG = "give True or False"
 NAN, INFINITE = float("nan"), float("inf")
 BAD = {
     (MLP, "interaction"): (FLAG, [None, 1, "yes"]),
-    (TwoTower, "width"): (WHOLE, [0, -3, 2.5, 8.0, True, "8", None, NAN]),
+    (TwoTower, "width"): ("give a whole number from 1 to 65536", [0, -3, 2.5, 8.0, True, "8", None, NAN]),
     (TwoTower, "state_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "action_embedding"): (ROWS, [-1, -0.5, 2**26 + 1, NAN, INFINITE, "8", None, True]),
     (TwoTower, "embedding_scale"): ("give a finite number", [0, 0.0, -1.0, NAN, INFINITE, "2", None, True]),
@@ -189,14 +199,14 @@ BAD = {
     (DDPG, "anchor"): (NUMBER, [-1, -0.1, NAN, INFINITE, "1", None, True]),
     (DDPG, "gradient_at"): ("give one of 'proto', 'action'", ["middle", None, 1]),
     (DDPG, "max_grad_norm"): (f"{NUMBER} or None", [-1, NAN, INFINITE, "1", True]),
-    (DDPG, "target_samples"): ("give a whole number of at least 0", [-1, 0.5, NAN, "1", None, True]),
+    (DDPG, "target_samples"): ("give a whole number from 0 to 16777216", [-1, 0.5, NAN, "1", None, True]),
     (TD3, "policy_delay"): (WHOLE, [0, -1, 1.5, True, "2", None]),
     (TD3, "target_noise"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (TD3, "target_noise_clip"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (Exploration, "noise"): ("give 'gaussian', 'ornstein-uhlenbeck' or None", ["pink", 0.1, True]),
     (Exploration, "sigma"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (Exploration, "final_sigma"): (f"{NUMBER} or None", [-1.0, NAN, INFINITE, "1", True]),
-    (Exploration, "theta"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
+    (Exploration, "theta"): (CHANCE, [-1.0, NAN, INFINITE, "1", None, True]),
     (Exploration, "epsilon"): (CHANCE, [-0.1, 1.1, NAN, INFINITE, "1", None, True]),
     (Exploration, "final_epsilon"): (CHANCE, [-0.1, 1.1, NAN, INFINITE, "1", True]),
     (Exploration, "guided"): (CHANCE, [-0.1, 2, NAN, INFINITE, "1", None, True]),
@@ -242,3 +252,64 @@ def test_numbers_of_numpy_are_numbers():
     assert json.loads(json.dumps(towers.to_json()))["width"] == 8
     assert json.loads(json.dumps(explore.to_json()))["sigma"] == 0.5
     assert (towers, explore) == (TwoTower(width=8), Exploration(sigma=0.5, epsilon=0.25))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (10**400, "x=1000.*: give a finite number from 0 to 1.79"),
+        (10**5000, r"x=<int of 16,610 bits>: give a finite number from 0 to"),
+        (-(10**5000), r"x=<int of 16,610 bits>: give a finite number of at least 0"),
+        (np.bool_(True), "give a finite number of at least 0"),
+        (np.array(1.0), "give a finite number of at least 0"),
+        (np.ma.masked, "give a finite number of at least 0"),
+        ("x" * 1_000, r"x='x{199}\.\.\.: give"),
+    ],
+    ids=lambda value: str(type(value)),
+)
+def test_what_is_no_number_is_shown_briefly(value, message):
+    with pytest.raises(ValueError, match=message):
+        check_number("x", value)
+
+
+def test_values_without_a_name_are_shown_by_their_type():
+    class Nameless:
+        def __repr__(self):
+            raise RuntimeError("no name")
+
+    with pytest.raises(ValueError, match="x=<Nameless>: give one of 'a', 'b'"):
+        check_choice("x", Nameless(), ("a", "b"))
+
+
+def test_names_are_listed():
+    assert check_names("exclude", None, ("a",)) == set()
+    assert check_names("exclude", ["a", "a"], ("a", "b")) == {"a"}
+    for given in ("a", 3):
+        with pytest.raises(TypeError, match=f"exclude={given!r}: give a list of names of a, b"):
+            check_names("exclude", given, ("a", "b"))
+    with pytest.raises(ValueError, match="unknown 3, c: exclude takes a, b"):
+        check_names("exclude", ["c", 3], ("a", "b"))
+
+
+def test_keywords_are_those_of_the_call():
+    check_keywords("options", {"sigma": 1}, Exploration)
+    check_keywords("options", {"anything": 1}, lambda **options: None)
+    with pytest.raises(TypeError, match="options has no 3, colour, noise: it has sigma, final_sigma"):
+        check_keywords("options", {"noise": 1, "colour": 1, 3: 4}, Exploration, without=("noise",))
+    with pytest.raises(TypeError, match="options=3: give a dict of settings by name"):
+        check_keywords("options", 3, Exploration)
+
+
+def test_memory_is_that_of_the_machine_and_of_the_process():
+    check_memory("a byte", 1)
+    with pytest.raises(ValueError, match=r"all of it would take 1,152,921,504,606,846,976 bytes of memory, [\d,]+"):
+        check_memory("all of it", 2**60)
+    code = """
+import resource
+from wolpertinger.settings import check_memory
+resource.setrlimit(resource.RLIMIT_AS, (2**34, 2**34))
+check_memory("most of it", 2**29)
+check_memory("all of it", 2**34)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ValueError: all of it would take 17,179,869,184 bytes of memory, " in done.stderr

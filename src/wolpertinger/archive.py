@@ -70,12 +70,20 @@ def read_arrays(data: bytes) -> dict[str, np.ndarray]:
     return safetensors.numpy.load(check_header(data))
 
 
+def is_path(target: Any, method: str) -> bool:
+    """Whether a path was given, rather than a file that is open to "read" or "write"; anything else is refused."""
+    found = isinstance(target, str | pathlib.Path)
+    if not (found or hasattr(target, method)) or (found and not pathlib.Path(target).name) or "\0" in str(target):
+        raise TypeError(f"{target!r} is no file: give a path, or a file that is open to {method}")
+    return found
+
+
 def write(target: Target, kind: str, files: Mapping[str, Buffer]) -> None:
     """Write `files` as an archive of this kind. A path is replaced atomically, once the bytes are on the disk."""
-    if not isinstance(target, str | pathlib.Path):
+    if not is_path(target, "write"):
         _write_zip(cast(BinaryIO, target), kind, files)
         return
-    with replacing(pathlib.Path(target), sum(map(len, files.values()))) as file:
+    with replacing(pathlib.Path(cast(str, target)), sum(map(len, files.values()))) as file:
         _write_zip(file, kind, files)
 
 
@@ -90,8 +98,10 @@ def _write_zip(file: BinaryIO, kind: str, files: Mapping[str, Buffer]) -> None:
 
 def read(source: Target, kind: str) -> dict[str, bytes]:
     """Return the files of an archive of this kind, each checked against the manifest; nothing is unpacked to disk."""
-    if isinstance(source, str | pathlib.Path):
-        with pathlib.Path(source).open("rb") as file:  # a missing file is a FileNotFoundError, not a CheckpointError
+    if is_path(source, "read"):
+        with pathlib.Path(cast(str, source)).open(
+            "rb"
+        ) as file:  # a missing file is a FileNotFoundError, not a CheckpointError
             return _read(file, kind, str(source))
     return _read(cast(BinaryIO, source), kind, "the given file")
 

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all: a temporary file, synced, then renamed."""
 
+import errno
 import fcntl
 import os
 import re
@@ -32,10 +33,12 @@ def replacing(target: Path, needed: int, *, sync: bool = True) -> Iterator[Binar
     Without `sync` the caller makes the rename durable: `sync_folder`, once for many files.
     """
     path = target.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_once(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():  # a folder; or a device, which a file would take the place of
+            raise OSError(errno.EINVAL, "it is there, and no file")
+        _remove_once(path)
         with temporary.open("xb") as file:  # not mkstemp, whose files only their owner can read
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed, if only by the death of the process
             with suppress(FileNotFoundError):
@@ -47,7 +50,8 @@ def replacing(target: Path, needed: int, *, sync: bool = True) -> Iterator[Binar
     except OSError as error:
         raise _save_error(error, target, needed) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # no folder, or a name that is too long: nothing was made
+            temporary.unlink()
     if sync:
         sync_folder(path.parent)
 
@@ -93,7 +97,7 @@ def _is_abandoned(path: Path) -> bool:
 
 
 def _save_error(error: OSError, target: Path, needed: int) -> SaveError:
-    free = shutil.disk_usage(target.parent).free
+    free = shutil.disk_usage(next(folder for folder in target.resolve().parents if os.path.exists(folder))).free
     room = f"{needed:,} bytes needed, {free:,} free"
     told = f"could not save to {target} ({room}), what was there is untouched: {error.strerror or error}"
     explained = SaveError(error.errno, told)

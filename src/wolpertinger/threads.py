@@ -23,6 +23,7 @@ import torch
 
 Result = TypeVar("Result")
 
+MAX_THREADS = max(64, 4 * (os.cpu_count() or 1))  # far more cannot be made, and OpenMP then ends the process
 SHARED_FROM = 2**19  # numbers in an array from which on several threads are worth their risk
 
 _local = threading.local()
@@ -33,8 +34,8 @@ _hosts, _inside = 1, 0  # the host's number of threads, and blocks of `threads_f
 
 def set_threads(n: int) -> None:
     """Use n threads for torch and for our parallel loops."""
-    if n < 1:
-        raise ValueError(f"threads={n}: give at least 1")
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_THREADS:
+        raise ValueError(f"threads={n!r}: give a whole number from 1 to {MAX_THREADS}")
     torch.set_num_threads(n)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from wolpertinger import ActionSet, TooManyActionsError
+from wolpertinger import ActionIds, ActionProduct, ActionSet, ActionTable, TooManyActionsError
 from wolpertinger.actions import count_actions, resolve_k, same_actions
 
 
@@ -169,3 +169,43 @@ def test_a_share_of_a_huge_set_is_refused_by_its_count():
         ValueError, match=r"k=0\.05 of \d+ actions are \d+ candidates: give a count of 16777216 at most"
     ):
         resolve_k(0.05, 2**100)
+
+
+MASKED = np.ma.masked_array([[0.0, 1.0]], [[True, False]])
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: ActionTable(MASKED), "vectors"),
+        (lambda: ActionTable([MASKED[0], MASKED[0]]), "vectors"),
+        (lambda: ActionTable(np.eye(2)).add(MASKED), "vectors"),
+        (lambda: ActionTable(np.eye(2)).nearest(MASKED, 1), "queries"),
+        (lambda: ActionTable(np.eye(2)).remove(MASKED.astype(int)), "actions"),
+        (lambda: ActionTable(np.eye(2)).embed(MASKED.astype(int)), "actions"),
+        (lambda: ActionProduct([MASKED[0]]), "the levels of factor 0"),
+    ],
+)
+def test_a_mask_is_not_dropped(call, name):
+    with pytest.raises(TypeError, match=rf"{name}: a masked array; give a plain one, such as x\.filled\(0\)"):
+        call()
+
+
+@pytest.mark.parametrize("actions", [ActionTable(np.eye(3)), ActionProduct([[0, 1, 2]]), ActionIds(3)], ids=repr)
+def test_what_is_drawn_or_listed_is_checked(actions):
+    with pytest.raises(TypeError, match=r"rng=0: give a generator, np\.random\.default_rng\(seed\)"):
+        actions.sample(0, 3)
+    with pytest.raises(ValueError, match="n=-1: give a whole number of at least 0"):
+        actions.sample(np.random.default_rng(0), -1)
+    with pytest.raises(ValueError, match=r"n=1,000,000,000,000 actions would take 8,000,000,000,000 bytes of memory"):
+        actions.sample(np.random.default_rng(0), 10**12)
+    with pytest.raises(ValueError, match="size=0: give a whole number of at least 1"):
+        actions.blocks(0)
+
+
+def test_huge_counts_are_shown_by_their_bits():
+    many = ActionProduct([[0, 1]] * 15_000)
+    with pytest.raises(ValueError, match=r"k=0 is out of range for <int of 15,001 bits> actions"):
+        many.nearest(np.zeros((1, 15_000)), 0)
+    with pytest.raises(ValueError, match=r"k=100,000,000,000 would take [\d,]+ bytes of memory"):
+        ActionProduct([[0, 1]] * 80).nearest(np.zeros((1, 80)), 10**11)

@@ -184,15 +184,15 @@ def test_guided_needs_guided_actions(epsilon):
     ("settings", "match"),
     [
         ({"noise": "pink"}, "noise='pink': give 'gaussian', 'ornstein-uhlenbeck' or None"),
-        ({"epsilon": 1.1}, r"epsilon=1\.1: give a chance in \[0, 1\]"),
-        ({"final_epsilon": -0.1}, r"final_epsilon=-0\.1: give a chance"),
-        ({"guided": 2}, "guided=2: give a chance"),
-        ({"epsilon": float("nan")}, "epsilon=nan: give a chance"),
+        ({"epsilon": 1.1}, r"epsilon=1\.1: give a finite number from 0 to 1"),
+        ({"final_epsilon": -0.1}, r"final_epsilon=-0\.1: give a finite number from 0 to 1"),
+        ({"guided": 2}, "guided=2: give a finite number from 0 to 1"),
+        ({"epsilon": float("nan")}, "epsilon=nan: give a finite number from 0 to 1"),
         ({"sigma": -1.0}, r"sigma=-1\.0: give a finite number of at least 0"),
         ({"final_sigma": float("inf")}, "final_sigma=inf: give a finite number"),
         ({"theta": float("nan")}, "theta=nan: give a finite number"),
-        ({"decay": 0}, r"decay=0: give a share of the training in \(0, 1\]"),
-        ({"decay": 1.5}, r"decay=1\.5: give a share"),
+        ({"decay": 0}, "decay=0: give a finite number above 0, 1 at most"),
+        ({"decay": 1.5}, r"decay=1\.5: give a finite number above 0, 1 at most"),
     ],
 )
 def test_bad_settings_are_refused(settings, match):

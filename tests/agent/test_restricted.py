@@ -250,7 +250,7 @@ def test_a_ranked_list_has_what_is_allowed_first(direct):
         assert np.isin(found.actions[row], own).all()
         assert np.isneginf(found.values[row, len(own) :]).all()
         assert (found.sources[row, len(own) :] == "").all()
-    with pytest.raises(ValueError, match="top=0: give a count of at least 1"):
+    with pytest.raises(ValueError, match="top=0: give a whole number from 1 to 16777216"):
         agent.rank(OBS, top=0)
 
 

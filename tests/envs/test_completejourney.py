@@ -192,10 +192,10 @@ def test_vectors_are_those_of_a_dense_singular_value_decomposition():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"items": 1}, "items=1 is too few: give at least 2"),
-        ({"items": 49, "dim": 0}, "dim=0 is too few: give at least 1"),
-        ({"items": 49, "reward": "profit"}, "reward='profit' is unknown: give one of 'price', 'novelty'"),
-        ({"items": 49, "seed": -1}, "seed=-1 is negative"),
+        ({"items": 1}, "items=1: give a whole number of at least 2"),
+        ({"items": 49, "dim": 0}, "dim=0: give a whole number of at least 1"),
+        ({"items": 49, "reward": "profit"}, "reward='profit': give one of 'price', 'novelty'"),
+        ({"items": 49, "seed": -1}, "seed=-1: give a whole number of at least 0"),
         ({"items": 20_000}, r"items=20000 is too many: give 2 to 16\d\d\d"),
         ({"items": 49, "dim": 20_000}, r"dim=20000 is too many: give 1 to 16\d\d\d"),
     ],

@@ -209,3 +209,21 @@ def test_vector_environments_are_refused():
 def test_it_is_a_public_name():
     assert wolpertinger.discretize is wolpertinger.envs.discretize
     assert "discretize" in wolpertinger.__all__
+
+
+def test_levels_that_do_not_fit_the_memory_are_refused_with_their_bytes():
+    env = Recorder(spaces.Box(-1, 1, (1,)))
+    with pytest.raises(ValueError, match=r"levels=1,000,000,000,000 would take 64,000,000,000,000 bytes of memory"):
+        discretize(env, 10**12)
+    with pytest.raises(ValueError, match=r"levels=1000000000+: give a whole number from 2 to 9223372036854775807"):
+        discretize(env, 10**30)
+
+
+def test_what_is_no_environment_or_no_flag_is_refused():
+    with pytest.raises(TypeError, match="env=3: give an environment whose actions are a bounded Box"):
+        discretize(3, 5)
+    with pytest.raises(ValueError, match="multidiscrete=1: give True or False or None"):
+        discretize(Recorder(spaces.Box(-1, 1, (1,))), 5, multidiscrete=1)
+    for levels in (True, "55", np.ma.masked_array([5], [True]), np.array([[5]])):
+        with pytest.raises(ValueError, match="give whole numbers of at least 2"):
+            discretize(Recorder(spaces.Box(-1, 1, (1,))), levels)

@@ -285,14 +285,14 @@ def test_what_is_no_plan_is_refused(plan, action, message):
         ({"max_moves": 0}, ValueError, "max_moves=0: give a whole number of at least 1"),
         ({"max_moves": 9.5}, ValueError, "max_moves=9.5: give a whole number of at least 1"),
         ({"size": 1}, ValueError, "size=1: give a whole number from 2"),
-        ({"size": (3, 4, 5)}, ValueError, r"size=\(3, 4, 5\): give a whole number from 2, or two of them"),
+        ({"size": (3, 4, 5)}, ValueError, r"size=\(3, 4, 5\): give a whole number from 2 to 1,000, or two of them"),
         ({"map_seed": -1}, ValueError, "map_seed=-1: give a whole number of at least 0"),
         ({"map": SMALL, "size": 9}, ValueError, "with size=9, map_seed=None: give a map, or what to generate one from"),
         ({"map": SMALL, "map_seed": 0}, ValueError, "with size=None, map_seed=0: give a map, or what to"),
         ({"map": 7}, ValueError, "map=7: give a PuddleMap, its text, or the path of a text file"),
         ({"map": "no/such/map.txt"}, ValueError, "map='no/such/map.txt' cannot be read as a text file: .*No such file"),
         ({"plans": 3}, TypeError, "unknown option plans: the puddle world takes plan, size, map_seed, map, window"),
-        ({"render_mode": "hologram"}, ValueError, 'render_mode=\'hologram\': give "rgb_array", "human" or None'),
+        ({"render_mode": "hologram"}, ValueError, "render_mode='hologram': give 'rgb_array', 'human' or None"),
     ],
 )
 def test_what_an_option_may_not_be(options, error, message):

@@ -143,8 +143,8 @@ def test_a_base_rate_counts_off_the_diagonal():
         ({"vectors": VECTORS[:3]}, "3 vectors for 4 items: give one vector per item"),
         ({"acceptance": W[:, :3]}, r"acceptance has shape \(4, 3\): give a square matrix"),
         ({"acceptance": (W, [0.1])}, r"base has shape \(1,\): give one number for each of the 4 items"),
-        ({"guided": 5}, "guided=5: give a number of items from 1 to 4"),
-        ({"guided": 0}, "guided=0: give a number of items from 1 to 4"),
+        ({"guided": 5}, "guided=5: give a whole number from 1 to 4"),
+        ({"guided": 0}, "guided=0: give a whole number from 1 to 4"),
     ],
 )
 def test_sizes_that_disagree_are_refused(changed, message):
@@ -168,7 +168,7 @@ def test_guided_actions_are_the_largest_chance_times_reward_of_the_current_state
 def test_an_action_that_is_no_item_is_refused(action):
     env = own()
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=f"action {action} is no item: give integers from 0 to 3"):
+    with pytest.raises(ValueError, match=f"action {action} is not in the set: give ids or digits from 0 to 3"):
         env.step(action)
     users = own_vector(3)
     users.reset(seed=0)
@@ -213,8 +213,8 @@ def test_gymnasium_makes_one_user_or_many():
         ({"item": 49}, TypeError, "unknown option item: the recommender takes guided, items, dim"),
         ({"data": "netflix"}, ValueError, "data='netflix': give one of generated, complete-journey"),
         ({"reward": "price"}, ValueError, "reward='price' goes with data=\"complete-journey\""),
-        ({"items": 9}, ValueError, "items=9: give at least 10"),
-        ({"dim": 0}, ValueError, "dim=0: give at least 1"),
+        ({"items": 9}, ValueError, "items=9: give a whole number of at least 10"),
+        ({"dim": 0}, ValueError, "dim=0: give a whole number of at least 1"),
         ({"items": 49, "median_best": 2}, ValueError, "median_best=2: give a chance"),
     ],
 )

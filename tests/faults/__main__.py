@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from benchmarks.measure import commit, read_result, say, write_result
-from tests.faults import crafted, crafts, damage, killed, numbers, saving, tasks
+from tests.faults import arguments, commands, crafted, crafts, damage, killed, numbers, saving, tasks
 
 RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
@@ -23,6 +23,8 @@ ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     "flipped bits": (1_000, damage.flips),
     "cut files": (300, damage.cuts),
     "crafted archives": (len(crafts.all_crafts()), crafted.crafted),
+    "odd arguments": (2_000, arguments.odd_arguments),
+    "odd commands": (500, commands.odd_commands),
 }
 """How often each is tried, and what tries it so many times with a seed."""
 

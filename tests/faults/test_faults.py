@@ -1,8 +1,14 @@
 """A few of each attack; `make test-faults` runs the many."""
 
+import os
+import signal
+import time
+
+import numpy as np
 import pytest
 
-from tests.faults import crafted, damage, killed, numbers, saving
+import wolpertinger
+from tests.faults import arguments, commands, crafted, damage, killed, numbers, odd, saving
 from tests.faults.tasks import TASKS
 
 QUICK = "puddle-world, nearest"
@@ -46,3 +52,29 @@ def test_files_of_strangers_are_refused_or_harmless(attack, tries):
     found = attack(tries, seed=1)
     assert not found["failures"]
     assert found["tries"] == tries
+
+
+@pytest.mark.parametrize("attack", [arguments.odd_arguments, commands.odd_commands])
+def test_odd_arguments_and_commands_are_refused_in_our_words(attack):
+    found = attack(25)
+    assert found["tries"] == 25
+    assert found["refused"] > 5
+    assert not found["failures"]
+    assert found["foreign"] <= 1, found["foreign_errors"]
+
+
+def test_the_judge_tells_our_words_from_others():
+    def of_numpy():
+        wolpertinger.ActionTable([[1.0]]).sample(np.random.default_rng(0), 1)
+        np.zeros(-1)
+
+    assert odd.judged(lambda: wolpertinger.ActionIds(0))["came_to"] == "refused"
+    assert odd.judged(of_numpy)["came_to"] == "foreign"
+    assert odd.judged(lambda: wolpertinger.ActionIds())["came_to"] == "foreign"  # Python's own
+    assert odd.judged(lambda: None)["came_to"] == "accepted"
+
+
+def test_crashes_and_hangs_are_noticed():
+    assert odd.meet(lambda: os.kill(os.getpid(), signal.SIGSEGV))["came_to"] == "crash"
+    assert odd.meet(lambda: time.sleep(60), seconds=0.2)["came_to"] == "hang"
+    assert odd.meet(lambda: np.ones(2**32))["said"].startswith("_ArrayMemoryError")

@@ -255,3 +255,18 @@ def test_training_that_would_take_too_long_is_not_begun(vectors, monkeypatch):
 def test_an_effort_below_nothing_is_an_error(wrong):
     with pytest.raises(ValueError, match="give a number of at least 1"):
         Effort(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ("HNSW0", "a graph of 0 links; give it 2 to 512"),
+        ("HNSW1", "a graph of 1 links; give it 2 to 512"),
+        ("IVF4_HNSW1,Flat", "a graph of 1 links; give it 2 to 512"),
+        ("HNSW9999", "a graph of 9999 links; give it 2 to 512"),
+        ("IVF999999999,Flat", "cannot be built on 400 vectors, 999999999 is too large"),
+    ],
+)
+def test_recipes_that_would_end_the_process_are_refused(vectors, recipe, message):
+    with pytest.raises(ValueError, match=f"index='{recipe}'.* {message}"):
+        FaissIndex(vectors, recipe)

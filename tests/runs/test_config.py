@@ -21,7 +21,7 @@ def test_changes_are_laid_over_the_presets():
     ("arguments", "message"),
     [
         ({"task": "cart-pole", "preset": "few-items"}, "is for the recommender, not for cart-pole"),
-        ({"task": "chess"}, "task='chess': give one of recommender"),
+        ({"task": "chess"}, "task='chess': give one of 'recommender'"),
         ({"task": "recommender", "colour": 3}, "unknown settings: colour; there are task, env, agent, preset, k"),
         ({"task": "recommender", "env": {"colour": 3}}, "unknown options of recommender: colour; there are items, dim"),
         (
@@ -79,7 +79,7 @@ def test_a_config_that_is_written_is_read_again(preset, tmp_path):
         ({"colour": 3}, "unknown settings: colour; there are task, env"),
         ({"k": "ten"}, "k='ten': give a number or a whole number"),
         ({"env": {**TINY, "colour": 3}}, "unknown options of recommender: colour"),
-        ({"task": "chess"}, "task='chess': give one of recommender"),
+        ({"task": "chess"}, "task='chess': give one of 'recommender'"),
     ],
 )
 def test_a_file_that_does_not_fit_says_why(change, message, tmp_path):

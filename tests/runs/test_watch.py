@@ -237,12 +237,12 @@ def test_what_a_robots_backend_says_fits_on_a_line(robot, headless, monkeypatch)
         ({"out": "film.avi"}, ValueError, r"film\.avi is no film: give a file that ends in \.mp4 or \.gif"),
         ({"out": "film"}, ValueError, r"film is no film: give a file that ends in \.mp4 or \.gif"),
         ({"checkpoint": "first"}, FileNotFoundError, "has no checkpoint 'first': it has best"),
-        ({"episodes": 0}, ValueError, "episodes=0: give at least 1"),
-        ({"every": 0}, ValueError, "every=0: give at least 1"),
-        ({"max_frames": 0}, ValueError, "max_frames=0: give at least 1"),
-        ({"fps": 0.0}, ValueError, r"fps=0\.0: give a finite number above 0"),
-        ({"fps": float("nan")}, ValueError, "fps=nan: give a finite number above 0"),
-        ({"fps": float("inf")}, ValueError, "fps=inf: give a finite number above 0"),
+        ({"episodes": 0}, ValueError, "episodes=0: give a whole number of at least 1"),
+        ({"every": 0}, ValueError, "every=0: give a whole number of at least 1"),
+        ({"max_frames": 0}, ValueError, "max_frames=0: give a whole number of at least 1"),
+        ({"fps": 0.0}, ValueError, r"fps=0\.0: give a finite number from 0\.01 to 1000"),
+        ({"fps": float("nan")}, ValueError, "fps=nan: give a finite number from 0"),
+        ({"fps": float("inf")}, ValueError, "fps=inf: give a finite number from 0"),
     ],
 )
 def test_bad_arguments_are_named(options, error, message, run, tmp_path):

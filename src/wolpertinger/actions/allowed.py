@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from wolpertinger.settings import check_kind
+
 Actions = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
 Chosen = slice | npt.NDArray[np.int64]
@@ -30,6 +32,7 @@ class Allowed:
     """What a replay buffer calls it."""
 
     def __init__(self, states: Sequence[npt.NDArray[Any]], own_vectors: Sequence[Vectors] | None = None) -> None:
+        check_kind("states", states, list | tuple | np.ndarray, "a list with the allowed actions of each state")
         self.states, self.own_vectors = states, own_vectors
 
     def __len__(self) -> int:

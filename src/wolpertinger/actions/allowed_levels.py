@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.actions.allowed import Actions, Allowed, Chosen, Vectors
+from wolpertinger.settings import check_kind
 
 MOST = 2**62  # that a count says
 
@@ -19,6 +20,10 @@ class Levels:
     """What one state allows of a product: for each factor, the numbers of its allowed levels."""
 
     of: Sequence[npt.ArrayLike]
+
+    def __post_init__(self) -> None:
+        accepted = "for each factor the numbers of its allowed levels, [[0, 1], [2]]"
+        check_kind("of", self.of, list | tuple | np.ndarray, accepted)
 
 
 class AllowedLevels(Allowed):

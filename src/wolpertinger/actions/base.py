@@ -15,6 +15,8 @@ from gymnasium import spaces
 from wolpertinger.actions.allowed import Allowed
 from wolpertinger.actions.nearest_allowed import nearest_among
 from wolpertinger.archive import Buffer
+from wolpertinger.index.base import read_ids
+from wolpertinger.settings import check_kind, check_memory, check_number, show
 
 MAX_CANDIDATES = 2**24  # that a share may come to: a share of a huge set is hardly what was meant
 MAX_ID = 2**63  # ids are 64-bit integers
@@ -108,14 +110,17 @@ class ActionSet(ABC):
 
     def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether each of these actions is in the set: ids (...) or digits (..., d) become (...)."""
-        sizes, given = _sizes(self.space), np.asarray(actions, np.int64)
+        sizes, given = _sizes(self.space), read_ids(actions)
+        if given.shape[given.ndim - np.ndim(sizes) :] != np.shape(sizes):
+            raise ValueError(f"actions have shape {given.shape}: give (..., {len(sizes)}), one digit per factor")
         inside = (given >= 0) & (given < sizes)
         return inside if isinstance(self.space, spaces.Discrete) else inside.all(axis=-1)
 
     def blocks(self, size: int) -> Iterator[Actions]:
         """Every action once, in blocks of at most `size`: ids (m,) or digits (m, d). Raises TooManyActionsError."""
+        check_number("size", size, least=1, whole=True)
         if not self.is_listable:
-            raise TooManyActionsError(f"{self!r} is too large to go through: {self.n} actions")
+            raise TooManyActionsError(f"{self!r} is too large to go through: {show(self.n)} actions")
         return (self._members(start, min(start + size, self.n)) for start in range(0, self.n, size))
 
     @property
@@ -159,10 +164,18 @@ class ActionSet(ABC):
 
 def sample_space(space: spaces.Space, rng: np.random.Generator, n: int) -> Actions:
     """n actions drawn uniformly from a Discrete or MultiDiscrete space: ids (n,) or digits (n, d)."""
+    check_draw(rng, n, int(np.prod(space.shape or (1,))))
     if isinstance(space, spaces.MultiDiscrete):
         return rng.integers(space.nvec, size=(n, *space.nvec.shape))
     assert isinstance(space, spaces.Discrete)
     return rng.integers(int(space.n), size=n)
+
+
+def check_draw(rng: Any, n: Any, numbers: int) -> None:
+    """Refuse what is no generator, or no number of actions, of so many numbers each, to draw with it."""
+    check_kind("rng", rng, np.random.Generator, "a generator, np.random.default_rng(seed)")
+    check_number("n", n, whole=True)
+    check_memory(f"n={n:,} actions", 8 * n * numbers)
 
 
 def count_actions(space: spaces.Space) -> int:
@@ -183,17 +196,18 @@ def _sizes(space: Any) -> Any:
 
 def resolve_k(k: int | float, n: int) -> int:
     """Turn k, a count (int) or a share of A (float in (0, 1]), into a count between 1 and n; shares round down."""
-    accepted = f"a count from 1 to {n} (int) or a share of A in (0, 1] (float)"
+    accepted = f"a count from 1 to {show(n)} (int) or a share of A in (0, 1] (float)"
     if isinstance(k, bool) or not isinstance(k, Real):
-        raise TypeError(f"k={k!r} is not a number: give {accepted}")
+        raise TypeError(f"k={show(k)} is not a number: give {accepted}")
     if isinstance(k, Integral):
         if not 1 <= k <= n:
-            raise ValueError(f"k={k} is out of range for {n} actions: give {accepted}")
+            raise ValueError(f"k={show(int(k))} is out of range for {show(n)} actions: give {accepted}")
         return int(k)
     if not 0 < k <= 1:
         raise ValueError(f"k={k!r} is not a share: give {accepted}")
     # Exact for any n: 0.29 * 100 is 28.999999999999996 in floats, and 2**100 does not fit one.
     count = max(1, int(Fraction(repr(float(k))) * n))
     if count > MAX_CANDIDATES:
-        raise ValueError(f"k={k!r} of {n} actions are {count} candidates: give a count of {MAX_CANDIDATES} at most")
+        found = f"k={k} of {show(n)} actions are {show(count)} candidates"
+        raise ValueError(f"{found}: give a count of {MAX_CANDIDATES} at most")
     return count

@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from wolpertinger.index import as_array
+from wolpertinger.settings import check_memory, check_number
+
 Reals = npt.NDArray[np.float64]
 Digits = npt.NDArray[np.int64]
 
 MANY = 4096  # levels, in 32 kB: fewer stay in the cache
+BYTES_PER_LEVEL = 64  # of one that is sorted, both ways, and embedded: with what that takes on the way
 
 
 class Factor:
@@ -134,13 +138,14 @@ def smallest(values: Reals, k: int, ties: Callable[[npt.NDArray[np.bool_]], list
 
 def check_levels(number: int, levels: npt.ArrayLike) -> Reals:
     """The levels of one factor as a read-only (i, m)."""
-    array = np.asarray(levels)
+    array = as_array(f"the levels of factor {number}", levels)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"factor {number} has levels of type {array.dtype}: give real numbers")
     if array.ndim not in (1, 2) or 0 in array.shape:
         raise ValueError(
             f"factor {number} has levels of shape {array.shape}: give (i,) or (i, m), with at least one level"
         )
+    check_memory(f"factor {number} of {len(array):,} levels", BYTES_PER_LEVEL * array.size)
     reals = array.astype(np.float64).reshape(len(array), -1)
     with np.errstate(over="ignore"):
         bad = ~np.isfinite(reals.astype(np.float32)).all(axis=1)
@@ -148,6 +153,13 @@ def check_levels(number: int, levels: npt.ArrayLike) -> Reals:
         raise ValueError(f"factor {number} has {bad.sum()} levels that are not finite (first: level {bad.argmax()})")
     reals.flags.writeable = False
     return reals
+
+
+def even_levels(low: float, high: float, count: int) -> Reals:
+    """Evenly spaced levels (count,), two at least, both ends among them; refused if they do not fit the memory."""
+    check_number("levels", count, least=2, whole=True)
+    check_memory(f"levels={count:,}", BYTES_PER_LEVEL * int(count))
+    return np.linspace(low, high, int(count))
 
 
 def share_factors(levels: list[Reals]) -> list[Factor]:

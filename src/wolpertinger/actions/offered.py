@@ -6,8 +6,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from wolpertinger.actions.base import Actions, ActionSet, Floats
-from wolpertinger.settings import check_number
+from wolpertinger.actions.base import Actions, ActionSet, Floats, check_draw
+from wolpertinger.index import as_array
+from wolpertinger.settings import check_number, show
+
+MAX_DIM = 2**20
 
 
 class OfferedActions(ActionSet):
@@ -19,12 +22,19 @@ class OfferedActions(ActionSet):
     has_offered_vectors = True
 
     def __init__(self, n: int, dim: int, *, low: npt.ArrayLike = -1.0, high: npt.ArrayLike = 1.0) -> None:
-        for name, value in (("n", n), ("dim", dim)):
-            check_number(name, value, least=1, whole=True)
+        check_number("n", n, least=1, whole=True)
+        check_number("dim", dim, least=1, most=MAX_DIM, whole=True)
         self._n, self._dim = int(n), int(dim)
-        self._low, self._high = (np.full(dim, bound, np.float32) for bound in (low, high))
+        self._low, self._high = (self._bound(name, given) for name, given in (("low", low), ("high", high)))
         if not (np.isfinite(self._low) & np.isfinite(self._high) & (self._low <= self._high)).all():
-            raise ValueError(f"low={low!r}, high={high!r}: give finite numbers, low not above high")
+            raise ValueError(f"low={show(low)}, high={show(high)}: give finite numbers, low not above high")
+
+    def _bound(self, name: str, given: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        array = as_array(name, given)
+        if array.dtype.kind not in "fiu" or array.shape not in ((), (self._dim,)):
+            raise ValueError(f"{name}={show(given)}: give a number, or one for each of {self._dim} dimensions")
+        with np.errstate(over="ignore"):
+            return np.full(self._dim, array, np.float32)
 
     @property
     def space(self) -> spaces.Discrete:
@@ -64,6 +74,7 @@ class OfferedActions(ActionSet):
 
     def sample_vectors(self, rng: np.random.Generator, n: int) -> npt.NDArray[np.float32]:
         """Any in the box: which ones there are is not known."""
+        check_draw(rng, n, self._dim)
         return rng.uniform(self._low, self._high, (n, self._dim)).astype(np.float32)
 
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:

@@ -19,7 +19,8 @@ from wolpertinger.actions.base import MAX_ID, Actions, ActionSet, ActionSpace, s
 from wolpertinger.actions.factor import Digits, Factor, Reals, as_slice, check_levels, group_factors, share_factors
 from wolpertinger.actions.fold import Fold, nearest_combinations
 from wolpertinger.archive import Buffer, read_arrays, read_json, readable
-from wolpertinger.index import check_ids, check_k, check_queries
+from wolpertinger.index import as_array, check_ids, check_k, check_queries
+from wolpertinger.settings import check_memory, show
 
 Space = ActionSpace | Literal["discrete", "multidiscrete"]
 CONFIG, LEVELS = "product.json", "levels.safetensors"
@@ -39,8 +40,11 @@ class ActionProduct(ActionSet):
     kind = "product"
 
     def __init__(self, levels: Sequence[npt.ArrayLike], *, space: Space | None = None) -> None:
+        is_text = isinstance(levels, str | bytes | np.ma.MaskedArray)
+        if is_text or not isinstance(levels, Sequence | np.ndarray) or not getattr(levels, "ndim", 1):
+            raise TypeError(f"levels={show(levels)}: give a list with the levels of each factor")
         factors = share_factors([check_levels(number, factor) for number, factor in enumerate(levels)])
-        if not factors:
+        if not len(levels):
             raise ValueError("levels are empty: give at least one factor, such as [np.linspace(-1, 1, 21)]")
         self._factors = factors
         self._scalar = [np.ndim(factor) == 1 for factor in levels]
@@ -141,11 +145,13 @@ class ActionProduct(ActionSet):
         check_queries(protos, self.dim)
         queries = np.asarray(protos, np.float64)
         if k not in self._at_once:
-            self._at_once[k] = max(1, BLOCK_BYTES // self._bytes_per_query(k))
+            check_memory(f"k={k:,}", needed := self._bytes_per_query(k))
+            self._at_once[k] = max(1, BLOCK_BYTES // needed)
         step = self._at_once[k]
         if 0 < len(queries) <= step:
             return self._nearest(queries, k)
         shape = (k,) if self._has_ids else (k, len(self._factors))
+        check_memory(f"k={k:,} for {len(queries):,} proto-actions", 8 * len(queries) * prod(shape))
         found = np.empty((len(queries), *shape), np.int64)
         for start in range(0, len(queries), step):
             found[start : start + step] = self._nearest(queries[start : start + step], k)
@@ -179,7 +185,7 @@ class ActionProduct(ActionSet):
             return cls([levels[f"levels.{number}"] for number in range(len(levels))], space=config["space"])
 
     def __repr__(self) -> str:
-        return f"ActionProduct(n={self._n}, factors={len(self._factors)}, dim={self.dim}, space={self._space})"
+        return f"ActionProduct(n={show(self._n)}, factors={len(self._factors)}, dim={self.dim}, space={self._space})"
 
     def _embed_digits(self, digits: Digits) -> npt.NDArray[np.float32]:
         places = digits[..., self._factor_of] + self._start
@@ -247,10 +253,10 @@ class ActionProduct(ActionSet):
 
     def _check_ids_fit(self) -> None:
         if self._n >= MAX_ID:
-            raise ValueError(f"{self._n} actions are too many for ids in 63 bits: use digits (MultiDiscrete)")
+            raise ValueError(f"{show(self._n)} actions are too many for ids in 63 bits: use digits (MultiDiscrete)")
 
     def _check_digits(self, digits: npt.ArrayLike) -> Digits:
-        array = np.asarray(digits)
+        array = as_array("digits", digits)
         if array.ndim == 0 or array.shape[-1] != len(self._nvec):
             raise ValueError(f"digits have shape {array.shape}: give (..., {len(self._nvec)}), one per factor")
         return check_ids(array, self._nvec)
@@ -258,19 +264,20 @@ class ActionProduct(ActionSet):
     def _resolve_space(self, space: Space | None) -> ActionSpace:
         if space is None:
             space = "discrete" if self._n < MAX_ID else "multidiscrete"
-        if space == "multidiscrete":
+        named = space if isinstance(space, str) else None
+        if named == "multidiscrete":
             return spaces.MultiDiscrete(self._nvec)
-        if space == "discrete" or isinstance(space, spaces.Discrete):
+        if named == "discrete" or isinstance(space, spaces.Discrete):
             self._check_ids_fit()
-        if space == "discrete":
+        if named == "discrete":
             return spaces.Discrete(self._n)
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
             own = spaces.Discrete(self._n) if isinstance(space, spaces.Discrete) else spaces.MultiDiscrete(self._nvec)
             if same_actions(own, space):
                 return space
         raise ValueError(
-            f"space={space} does not fit {self._n} actions of {len(self._nvec)} factors: give Discrete({self._n}), "
-            f'MultiDiscrete({self._nvec.tolist()}), "discrete" or "multidiscrete"'
+            f"space={named or show(space)} does not fit {show(self._n)} actions of {len(self._nvec)} factors: "
+            f'give Discrete({show(self._n)}), MultiDiscrete({show(self._nvec.tolist())}), "discrete" or "multidiscrete"'
         )
 
 

@@ -11,6 +11,8 @@ from wolpertinger.actions.allowed import Actions, Allowed, NoAllowedActionError,
 from wolpertinger.actions.allowed_levels import AllowedLevels, Levels
 from wolpertinger.actions.base import ActionSet
 from wolpertinger.actions.slate import AllowedItems, Slate, read_items
+from wolpertinger.index import as_array
+from wolpertinger.settings import show
 
 FORMS = "ids (m,) or digits (m, d), a mask, Levels([...]), or a pair (ids, vectors)"
 Where = Callable[[int], str]
@@ -22,6 +24,9 @@ def read_allowed(given: Any, actions: ActionSet, where: Where = "state {}".forma
     Masks are for `Discrete` one flag per action, for `MultiDiscrete` one per level of every factor, side by side, as
     sb3-contrib has them. `where` names a state in errors.
     """
+    if type(given) is Allowed:  # the user's own: none of ours comes here
+        own = given.own_vectors
+        given = given.states if own is None else list(zip(given.states, own, strict=False))
     if isinstance(given, Allowed):
         return given
     if isinstance(actions, Slate):
@@ -49,9 +54,11 @@ def empty_allowed(actions: ActionSet, form: str) -> Allowed:
 
 def _read_mask(row: Any, actions: ActionSet, where: str) -> Any:
     """A mask becomes the actions or levels that it allows; all else stays."""
+    if isinstance(row, tuple) and len(row) != 2:
+        raise ValueError(f"{where} allows a tuple of {len(row)}: give {FORMS}")
     if isinstance(row, Levels | tuple):
         return row
-    array = np.asarray(row)
+    array = as_array(where, row)
     if array.dtype != np.bool_:
         return array
     space = actions.space
@@ -64,10 +71,10 @@ def _read_mask(row: Any, actions: ActionSet, where: str) -> Any:
 
 
 def _read_row(own: Any, vectors: Any, actions: ActionSet, where: str) -> tuple[Actions, Vectors | None]:
-    array, shape = np.asarray(own), actions.space.shape or ()
+    array, shape = as_array(where, own), actions.space.shape or ()
     if array.size == 0:
         raise NoAllowedActionError(f"{where} allows no action: at least one must be allowed in every state")
-    if array.dtype.kind not in "iu" or array.shape[1:] != shape:
+    if array.dtype.kind not in "iu" or array.ndim == 0 or array.shape[1:] != shape:
         expected = f"(m, {', '.join(map(str, shape))})" if shape else "(m,)"
         raise ValueError(f"{where} allows {array.dtype} of shape {array.shape}: give integers {expected}, or {FORMS}")
     if (vectors is None) == actions.has_offered_vectors:
@@ -75,8 +82,11 @@ def _read_row(own: Any, vectors: Any, actions: ActionSet, where: str) -> tuple[A
         raise ValueError(f"{where}: what it allows of {actions!r} {wrong}")
     if vectors is None:
         return array.astype(np.int64, copy=False), None
-    own_vectors = np.asarray(vectors, np.float32)
-    if own_vectors.shape != (len(array), actions.dim) or not np.isfinite(own_vectors).all():
+    own_vectors = as_array(f"{where}, vectors", vectors)
+    fits = own_vectors.dtype.kind in "fiu" and own_vectors.shape == (len(array), actions.dim)
+    with np.errstate(over="ignore"):
+        own_vectors = own_vectors.astype(np.float32, copy=False) if fits else own_vectors
+    if not fits or not np.isfinite(own_vectors).all():
         raise ValueError(
             f"{where} allows {len(array)} actions with vectors of shape {own_vectors.shape}: "
             f"give finite ones of ({len(array)}, {actions.dim})"
@@ -119,12 +129,12 @@ def _read_levels(rows: Sequence[Any], actions: ActionSet, where: Where) -> Allow
 
 
 def _check_levels(row: Levels, sizes: Sequence[int], where: str) -> list[Actions]:
-    levels: list[npt.NDArray[Any]] = [np.unique(np.asarray(factor)) for factor in row.of]
+    levels: list[npt.NDArray[Any]] = [as_array(where, factor).ravel() for factor in row.of]
     if len(levels) != len(sizes):
         raise ValueError(f"{where} allows levels of {len(levels)} factors: give those of {len(sizes)}")
     for number, (own, size) in enumerate(zip(levels, sizes, strict=True)):
         if own.size == 0:
             raise NoAllowedActionError(f"{where} allows no level of factor {number}: at least one must be allowed")
-        if own.dtype.kind not in "iu" or own[0] < 0 or own[-1] >= size:
-            raise UnknownActionError(f"{where} allows level {own[-1]} of factor {number}: give 0 to {size - 1}")
-    return [own.astype(np.int64, copy=False) for own in levels]
+        if own.dtype.kind not in "iu" or own.min() < 0 or own.max() >= size:
+            raise UnknownActionError(f"{where} allows {show(own)} of factor {number}: give levels from 0 to {size - 1}")
+    return [np.unique(own).astype(np.int64, copy=False) for own in levels]

@@ -14,13 +14,14 @@ from gymnasium import spaces
 
 from wolpertinger.actions.allowed import Actions, Allowed, Chosen, NoAllowedActionError, Vectors
 from wolpertinger.actions.allowed_levels import MOST
-from wolpertinger.actions.base import ActionSet, Floats
+from wolpertinger.actions.base import ActionSet, Floats, check_draw
 from wolpertinger.actions.table import ActionTable
 from wolpertinger.archive import Buffer, read_json, readable
-from wolpertinger.settings import check_flag, check_number
+from wolpertinger.index import check_k, check_queries, read_ids
+from wolpertinger.settings import check_flag, check_number, show
 
 CONFIG, ITEMS = "slate.json", "items/"
-MAX_SLOTS = 2**12  # that a file may ask for: the number of slates takes that many digits, and their vectors the memory
+MAX_SLOTS = 1_024  # the number of slates takes that many digits, and their vectors the memory
 
 
 class Slate(ActionSet):
@@ -37,8 +38,8 @@ class Slate(ActionSet):
 
     def __init__(self, items: ActionSet, size: int = 10, *, repeats: bool = False) -> None:
         if not isinstance(items, ActionSet) or not isinstance(items.space, spaces.Discrete):
-            raise TypeError(f"items={items!r}: give a set of ids, such as ActionTable(vectors)")
-        check_number("size", size, least=1, whole=True)
+            raise TypeError(f"items={show(items)}: give a set of ids, such as ActionTable(vectors)")
+        check_number("size", size, least=1, most=MAX_SLOTS, whole=True)
         check_flag("repeats", repeats)
         if not repeats and items.n < size:
             raise ValueError(f"size={size}: {items.n} items do not fill a slate; give fewer slots or repeats=True")
@@ -86,16 +87,23 @@ class Slate(ActionSet):
 
     def embed(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors (..., dim) of slates (..., size)."""
-        vectors = self.items.embed(actions)
+        vectors = self.items.embed(self._read(actions))
         return vectors.reshape(*vectors.shape[:-2], self.dim)
 
     def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether each of these (..., size) is a slate: of items that are there, each once unless they may repeat."""
-        slates = np.asarray(actions, np.int64)
+        slates = self._read(actions)
         return self.items.holds(slates).all(axis=-1) & (self.repeats | ~has_repeats(slates))
+
+    def _read(self, actions: npt.ArrayLike) -> Actions:
+        slates = read_ids(actions)
+        if slates.shape[-1:] != (self.slots,):
+            raise ValueError(f"slates have shape {slates.shape}: give (..., {self.slots}), an item per slot")
+        return slates
 
     def sample(self, rng: np.random.Generator, n: int) -> Actions:
         """n slates drawn uniformly (n, size)."""
+        check_draw(rng, n, self.slots * (self.items.n if self.slots**2 > self.items.n else 1))
         drawn = self.items.sample(rng, n * self.slots).reshape(n, self.slots)
         while not self.repeats and (again := has_repeats(drawn)).any():
             if self.slots * self.slots > self.items.n:  # most would have to be drawn again and again
@@ -130,11 +138,11 @@ class Slate(ActionSet):
         """k slates near each proto-action (batch, k, size), nearest first: one filled slot by slot, and those with one
         item exchanged.
         """
-        return self._nearest(np.asarray(protos, np.float32), k, None)
+        return self._nearest(check_queries(protos, self.dim), check_k(k, self.n), None)
 
     def nearest_allowed(self, protos: npt.NDArray[np.floating], k: int, allowed: Allowed) -> Allowed:
         """The same of allowed items."""
-        return Allowed(list(self._nearest(np.asarray(protos, np.float32), k, allowed)))
+        return Allowed(list(self._nearest(check_queries(protos, self.dim), k, allowed)))
 
     def _nearest(self, protos: npt.NDArray[np.float32], k: int, allowed: Allowed | None) -> Actions:
         near = self.near_items(protos, self.slots + k, allowed)

@@ -10,9 +10,10 @@ from gymnasium import spaces
 
 from wolpertinger import archive
 from wolpertinger.actions import table_files
-from wolpertinger.actions.base import Actions, ActionSet
-from wolpertinger.index import LookupStats, Store, TunedIndex, TuningResult, build, check_ids
+from wolpertinger.actions.base import Actions, ActionSet, check_draw
+from wolpertinger.index import LookupStats, Store, TunedIndex, TuningResult, build, check_ids, read_ids
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
+from wolpertinger.settings import check_number
 
 KIND = "wolpertinger action table"
 HASHED_ROWS = 1 << 16  # at a time
@@ -123,15 +124,17 @@ class ActionTable(ActionSet):
 
     def holds(self, actions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Which of these ids (...) are there, and were not removed."""
-        return self._store.holds(np.asarray(actions, np.int64))
+        return self._store.holds(read_ids(actions))
 
     def sample(self, rng: np.random.Generator, n: int) -> Actions:
         """Ids (n,) drawn uniformly from the actions that are there."""
+        check_draw(rng, n, 1)
         drawn = rng.integers(self.n, size=n)
         return drawn if self.n == self._store.size else self.ids[drawn]
 
     def blocks(self, size: int) -> Iterator[Actions]:
         """The ids of all actions that are there, in blocks of at most `size`."""
+        check_number("size", size, least=1, whole=True)
         ids = self.ids
         return (ids[start : start + size] for start in range(0, len(ids), size))
 

@@ -12,7 +12,7 @@ from wolpertinger.archive import Buffer, CheckpointError, read_arrays, read_json
 from wolpertinger.index import Store, TunedIndex
 from wolpertinger.index.faiss import FaissIndex
 from wolpertinger.index.recipes import check_stored
-from wolpertinger.settings import check_number
+from wolpertinger.settings import check_names, check_number
 
 if TYPE_CHECKING:
     from wolpertinger.actions.table import ActionTable
@@ -24,8 +24,7 @@ FIELDS = {"index", "recall", "build_seconds", "size", "dim", "sha256", "indexes"
 
 def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buffer]:
     """The table's files by name; without the vectors, their fingerprint still says what they must be."""
-    if unknown := set(exclude) - {"vectors"}:
-        raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude takes vectors")
+    excluded = check_names("exclude", exclude, ("vectors",))
     index, store = table._index, table._store
     promised = index if isinstance(index, TunedIndex) else None
     built = promised.built if promised else {index.recipe: index.to_bytes()} if isinstance(index, FaissIndex) else {}
@@ -42,7 +41,7 @@ def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buf
         "tuned": promised.state if promised else {},
     }
     files: dict[str, Buffer] = {CONFIG: json.dumps(config, indent=1).encode()}
-    if "vectors" not in exclude:
+    if "vectors" not in excluded:
         files[VECTORS] = safetensors.numpy.save({"vectors": np.ascontiguousarray(store.vectors())})
     elif len(store.added):
         files[ADDED] = safetensors.numpy.save({"added": np.ascontiguousarray(store.added)})

@@ -13,7 +13,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, Allowed, resolve_k
-from wolpertinger.agent import validation
+from wolpertinger.agent import arguments, validation
 from wolpertinger.agent.defaults import choose_defaults, update_ratio
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration
@@ -26,7 +26,7 @@ from wolpertinger.learners import LearnerFactory, Transitions, make_learner_sett
 from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
-from wolpertinger.settings import read_settings
+from wolpertinger.settings import check_seed, read_settings, show
 
 NOT_SETTINGS = {"self", "__class__", "policy", "env", "actions", "device", "_init_setup_model"}  # of the constructor
 
@@ -100,8 +100,9 @@ class Wolpertinger(RestrictedAlgorithm):
     ) -> None:
         # fmt: on
         self._arguments = {name: value for name, value in locals().items() if name not in NOT_SETTINGS}
-        self._settle_parts(critic, candidates, learner, exploration, policy_kwargs or {})
-        self._settle_learning_rates(learning_rate, final_learning_rate, actor_learning_rate)
+        arguments.check_arguments(self._arguments, policy, self.policy_aliases, device)
+        self._settle_parts(critic, candidates, learner, exploration)
+        self.final_learning_rate, self.actor_learning_rate = final_learning_rate, actor_learning_rate
         self._init_off_policy(policy, env, device)
         if env is None and _init_setup_model:
             raise ValueError("env=None: give an environment, or load a saved agent with Wolpertinger.load(path)")
@@ -111,30 +112,22 @@ class Wolpertinger(RestrictedAlgorithm):
         if _init_setup_model:
             self._setup_model()
 
-    def _settle_parts(
-        self, critic: Any, candidates: Any, learner: Any, exploration: Any, policy_kwargs: dict[str, Any]
-    ) -> None:
+    def _settle_parts(self, critic: Any, candidates: Any, learner: Any, exploration: Any) -> None:
         if exploration is not None:
             exploration = read_settings("exploration", exploration, {Exploration.kind: Exploration})
         if exploration is not None and not isinstance(exploration, Exploration):
-            raise TypeError(f"exploration={exploration!r}: give Exploration(...)")
-        if own := {"actions", "k", "rerank", "critic", "candidates"} & policy_kwargs.keys():
-            raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
+            raise TypeError(f"exploration={show(exploration)}: give Exploration(...)")
         makers = {"critic": make_critic_settings, "candidates": make_source_settings, "learner": make_learner_settings}
         given = {"critic": critic, "candidates": candidates, "learner": learner}
         settled = {name: None if part is None else makers[name](part) for name, part in given.items()}
         self._arguments |= {**settled, "exploration": exploration}
-
-    def _settle_learning_rates(self, first: Any, final: float | None, of_actor: float | None) -> None:
-        if final is not None and callable(first):
-            raise ValueError("learning_rate is a schedule already: leave out final_learning_rate")
-        self.final_learning_rate, self.actor_learning_rate = final, of_actor
 
     def _init_off_policy(self, policy: Any, env: Any, device: torch.device | str) -> None:
         ours = {"k", "allowed", "critic", "candidates", "rerank", "exploration", "learner", "preset"}
         ours |= {"standardize", "on_bad_transition", "final_learning_rate", "actor_learning_rate"}
         theirs = {name: value for name, value in self._arguments.items() if name not in ours}
         theirs["replay_buffer_kwargs"] = dict(theirs["replay_buffer_kwargs"] or {})  # which the base class adds to
+        env = None if env is None else validation.make_env(env, theirs["verbose"])
         super().__init__(policy, env, **theirs, device=device, support_multi_env=True, sde_support=False)
 
     def _settle_defaults(self) -> None:
@@ -174,6 +167,8 @@ class Wolpertinger(RestrictedAlgorithm):
         validation.require_skippable(self.on_bad_transition, self.env, self.optimize_memory_usage)
         ours = {name: given[name] for name in ("rerank", "critic", "candidates")}
         k = resolve_k(given["k"], self.actions.n)
+        spaces, shares = (self.observation_space, self.action_space), self.optimize_memory_usage
+        arguments.check_buffer(self.buffer_size, *spaces, shares=shares)
         self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, **ours}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
@@ -187,6 +182,7 @@ class Wolpertinger(RestrictedAlgorithm):
             warnings.warn(text, stacklevel=4)
 
     def set_random_seed(self, seed: int | None = None) -> None:
+        check_seed("seed", seed)
         super().set_random_seed(seed)
         self.explorer = self.exploration(self.actions, seed)
 
@@ -289,6 +285,8 @@ class Wolpertinger(RestrictedAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
+        flags = {"reset_num_timesteps": reset_num_timesteps, "progress_bar": progress_bar}
+        arguments.check_learn(total_timesteps, callback, log_interval, tb_log_name, **flags)
         self._settle_update_ratio(total_timesteps + (0 if reset_num_timesteps else self.num_timesteps))
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import gymnasium as gym
 import torch
-from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -17,6 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent import buffer_files, checkpoint, validation
+from wolpertinger.agent.arguments import check_device
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_start
@@ -27,6 +27,7 @@ from wolpertinger.archive import readable
 from wolpertinger.envs.allowed_info import AllowedInInfo, says_allowed
 from wolpertinger.envs.sb3_vec_env import GymnasiumVecEnv
 from wolpertinger.learners import Learner
+from wolpertinger.settings import check_flag, check_keywords, check_kind
 
 
 class ActionSetAlgorithm(OffPolicyAlgorithm):
@@ -56,12 +57,13 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
-        env = maybe_make_env(env, verbose)
+        env = validation.make_env(env, verbose)
         if isinstance(env, gym.Env) and says_allowed(env):
             env = AllowedInInfo(env)
         if isinstance(env, gym.vector.VectorEnv):
             env = VecMonitor(GymnasiumVecEnv(env))
         validation.require_discrete(env.action_space)
+        validation.require_observations(env.observation_space)
         return OffPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
@@ -157,9 +159,15 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         but for a file with the state of training (`include=["training"]`, or a run's) and reset_num_timesteps=False.
         The host's global random numbers stay as they are until then.
         """
+        check_flag("force_reset", force_reset)
+        check_flag("print_system_info", print_system_info)
+        check_kind("actions", actions, ActionSet | None, "an action set, such as ActionTable(vectors), or None")
         if not force_reset:
             raise ValueError("force_reset=False: learn(..., reset_num_timesteps=False) goes on from a saved state")
         if print_system_info:
             get_system_info()
+        check_kind("custom_objects", custom_objects, dict | None, "a dict of settings by name, or None")
         settings = {**(custom_objects or {}), **settings}
+        check_keywords("settings", settings, cls, without={"env", "actions", "device", "_init_setup_model"})
+        check_device(device)
         return checkpoint.load(cls, path, env=env, device=device, actions=actions, settings=settings)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.callbacks import BaseCallback
 
-from wolpertinger.settings import check_number
+from wolpertinger.settings import check_number, show
 
 LEAST_RANDOM = 5  # episodes of the warm-up, without which nobody knows what random actions earn
 WHOLE = 0.9  # share of the episodes begun in the warm-up's first half that must have ended in it
@@ -31,6 +31,8 @@ class WorseThanRandom(BaseCallback):
     def __init__(self, say: Callable[[str], None] = logger.warning, *, level: float | None = None) -> None:
         super().__init__()
         check_number("level", level, least=-math.inf, optional=True)
+        if not callable(say):
+            raise TypeError(f"say={show(say)}: give a function of a text")
         self.say, self.level = say, level
         self.random: list[float] = []
         """Returns of episodes of random actions."""

@@ -25,6 +25,7 @@ from wolpertinger.agent.training_state import get_random_state, get_training_sta
 from wolpertinger.agent.trees import pack, unpack
 from wolpertinger.archive import CheckpointError, read_arrays, read_json, readable
 from wolpertinger.networks.forms import check_forms
+from wolpertinger.settings import check_names
 
 if TYPE_CHECKING:
     from wolpertinger.agent.base import ActionSetAlgorithm
@@ -41,9 +42,7 @@ def save(
     agent: "ActionSetAlgorithm", target: archive.Target, *, exclude: Iterable[str] | None, include: Iterable[str] | None
 ) -> None:
     """Write everything that `load` needs: with the action set unless excluded, with the replay buffer if included."""
-    excluded, included = set(exclude or ()), set(include or ())
-    if unknown := (excluded | included) - set(OPTIONAL):
-        raise ValueError(f"unknown {', '.join(sorted(unknown))}: exclude and include take {', '.join(OPTIONAL)}")
+    excluded, included = (check_names(*given, OPTIONAL) for given in (("exclude", exclude), ("include", include)))
     files = agent_files(agent, with_actions="actions" not in excluded)
     if included:
         files |= buffer_files(agent.replay_buffer)

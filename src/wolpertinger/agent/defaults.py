@@ -18,14 +18,14 @@ from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
-# Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more it takes longer than
-# it gains.
+# Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more it takes longer
+# than it gains.
 SEARCH_UPDATES, ACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 1_250
 # Of a critic that searches many actions: what an action changes within some ten steps. Values of a longer horizon are
 # so much larger than what tells actions apart that their errors decide.
 SEARCH_HORIZON = {"gamma": 0.9, "tau": 0.01}
-# Where there are few actions, noise of one try is soon averaged out: more updates, a longer horizon and returns of three
-# steps pay.
+# Where there are few actions, noise of one try is soon averaged out: more updates, a longer horizon and returns of
+# three steps pay.
 FEW_ACTIONS, FEW_UPDATES, FEW_GAMMA = 64, 5_000, 0.95
 PAPER_UPDATES = 10**18  # one after every transition
 MOST_TRANSITIONS = 16  # per update, however long the run

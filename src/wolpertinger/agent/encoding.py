@@ -142,7 +142,7 @@ def _decode_array(encoded: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
 
 def with_suffix(target: archive.Target) -> archive.Target:
     """Paths get .zip if they have no suffix, as in Stable-Baselines3."""
-    if isinstance(target, str | pathlib.Path) and not pathlib.Path(target).suffix:
+    if isinstance(target, str | pathlib.Path) and (path := pathlib.Path(target)).name and not path.suffix:
         return pathlib.Path(target).with_suffix(".zip")
     return target
 

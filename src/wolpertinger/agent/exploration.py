@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.actions import ActionSet, Allowed
-from wolpertinger.settings import Settings, check_flag, check_number, is_number
+from wolpertinger.settings import Settings, check_choice, check_flag, check_number
 
 NOISES = ("gaussian", "ornstein-uhlenbeck")
 
@@ -41,17 +41,13 @@ class Exploration(Settings):
     sigma where there is one environment only."""
 
     def __post_init__(self) -> None:
-        if self.noise is not None and self.noise not in NOISES:
-            raise ValueError(f"noise={self.noise!r}: give {', '.join(map(repr, NOISES))} or None")
-        for name in ("epsilon", "final_epsilon", "guided"):
-            value = getattr(self, name)
-            is_left_out = value is None and name == "final_epsilon"
-            if not is_left_out and not (is_number(value) and 0 <= value <= 1):
-                raise ValueError(f"{name}={value!r}: give a chance in [0, 1]")
-        for name in ("sigma", "final_sigma", "theta"):
-            check_number(name, getattr(self, name), optional=name == "final_sigma")
-        if not (is_number(self.decay) and 0 < self.decay <= 1):
-            raise ValueError(f"decay={self.decay!r}: give a share of the training in (0, 1]")
+        check_choice("noise", self.noise, NOISES, optional=True)
+        for name in ("epsilon", "guided", "theta"):
+            check_number(name, getattr(self, name), most=1)
+        check_number("final_epsilon", self.final_epsilon, most=1, optional=True)
+        check_number("sigma", self.sigma)
+        check_number("final_sigma", self.final_sigma, optional=True)
+        check_number("decay", self.decay, above=True, most=1)
         check_flag("ladder", self.ladder)
         if self.ladder and (self.noise is None or self.final_sigma is None):
             raise ValueError("ladder=True: give noise, and final_sigma, where the ladder ends")

@@ -4,6 +4,7 @@ import copy
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -27,11 +28,12 @@ from wolpertinger.policy.scoring import Scorer, score_exactly
 from wolpertinger.policy.screening import EightBitScreen
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.policy.timing import SectionTimer
-from wolpertinger.settings import check_choice
+from wolpertinger.settings import check_choice, check_memory, show
 from wolpertinger.threads import threads_for
 
 RERANKERS: dict[str, Callable[[Critic], Scorer]] = {"exact": lambda critic: score_exactly, "screened": EightBitScreen}
 KEYS_AT_ONCE = 2**14
+BYTES = 20  # of a weight with its gradient, its two moments and its target
 
 
 class WolpertingerPolicy(BasePolicy):
@@ -95,6 +97,8 @@ class WolpertingerPolicy(BasePolicy):
                 f"net_arch={net_arch!r}: give actor and critic at least one hidden layer, such as [256, 128]"
             )
         self._width = max(*actor_arch, *critic_arch)
+        weights = sum(a * b for arch in (actor_arch, critic_arch) for a, b in pairwise([self.actions.dim, *arch]))
+        check_memory(f"net_arch={show(net_arch)}", BYTES * weights * of_critic["n_critics"])
         self.actor, self.actor_target = (self._network(Actor, actor_arch, of_actor) for _ in range(2))
         self.critic, self.critic_target = (self._network(Critic, critic_arch, of_critic) for _ in range(2))
         self._is_flat = next(self.critic.features_extractor.parameters(), None) is None

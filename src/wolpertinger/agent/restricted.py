@@ -12,11 +12,14 @@ from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecEnv
 
 from wolpertinger.actions import Allowed
+from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.agent.allowed_store import AllowedStore
+from wolpertinger.agent.arguments import check_observation
 from wolpertinger.agent.base import ActionSetAlgorithm
 from wolpertinger.agent.explanation import Explanation, RankedActions, explain, rank_actions
 from wolpertinger.agent.faults import cut_returns
 from wolpertinger.policy import Ranking, States
+from wolpertinger.settings import check_number
 
 Observation = npt.NDArray | dict[str, npt.NDArray]
 
@@ -126,6 +129,7 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
 
     def _allowed_in(self, observation: Observation, allowed: Any, asked: str) -> Allowed | None:
         """What states allow whose observations are given: what the user says, or the function; else all of A."""
+        check_observation(observation, self.observation_space)
         if allowed is None and not self.restrictions.is_used:
             return None
         if allowed is None and self.restrictions.function is None:
@@ -170,8 +174,7 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
         """The `top` best actions by the policy in one state, or in each of a batch of states, best first: of its k
         candidates, or of `top` where k is less.
         """
-        if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-            raise ValueError(f"top={top!r}: give a count of at least 1")
+        check_number("top", top, least=1, most=MAX_CANDIDATES, whole=True)
         restriction = self._allowed_in(observation, allowed, "rank")
         parts = self._ask(partial(rank_actions, top=top), observation, restriction)
         return RankedActions(*parts)

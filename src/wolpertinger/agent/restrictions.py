@@ -1,7 +1,7 @@
 """Where the agent gets from what its states allow: a function of the observation, or the environments."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from wolpertinger.actions import ActionSet, Allowed, Levels, read_allowed
 from wolpertinger.envs.allowed_info import KEY, METHODS
+from wolpertinger.settings import show
 
 AllowedFunction = Callable[[Any], Any]
 """Observations of a batch of states, not normalised, become what each of them allows."""
@@ -22,7 +23,7 @@ class Restrictions:
     def __init__(self, actions: ActionSet, function: AllowedFunction | None) -> None:
         if function is not None and not callable(function):
             raise TypeError(
-                f"allowed={function!r}: give a function of a batch of observations that returns what each state allows"
+                f"allowed={show(function)}: give a function of a batch of observations that returns what each allows"
             )
         self.actions, self.function = actions, function
         self.from_env = False
@@ -89,8 +90,10 @@ class Restrictions:
 
     def read(self, given: Any, count: int, where: Callable[[int], str] = "state {}".format) -> Allowed:
         """What a user says is allowed in a batch of so many states."""
-        if not hasattr(given, "__len__") or len(given) != count:
-            size = f"{len(given)} states" if hasattr(given, "__len__") else repr(given)
+        is_list = hasattr(given, "__len__") and not isinstance(given, str | bytes | Mapping)
+        is_list = is_list and getattr(given, "ndim", 1) > 0
+        if not is_list or len(given) != count:
+            size = f"{len(given)} states" if is_list else show(given)
             raise ValueError(f"what is allowed is given for {size}: give one entry for each of {count}")
         return read_allowed(given, self.actions, where)
 

@@ -2,14 +2,35 @@
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from wolpertinger.actions import ActionIds, ActionProduct, ActionSet, count_actions, same_actions
+from wolpertinger.actions.factor import even_levels
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.faults import ON_BAD_TRANSITION
-from wolpertinger.settings import check_choice
+from wolpertinger.settings import check_choice, check_kind, show
+
+
+def make_env(env: Any, verbose: int = 0) -> Any:
+    """The environment, by its id if that is what was given."""
+    check_kind("env", env, str | gym.Env | VecEnv | gym.vector.VectorEnv, "an environment, or the id of one")
+    try:
+        return maybe_make_env(env, verbose)
+    except (gym.error.Error, ImportError) as error:
+        raise ValueError(f"env={env!r} cannot be made: {error}") from error
+
+
+def require_observations(space: spaces.Space) -> None:
+    """Refuse observations that Stable-Baselines3 has no networks or buffers for."""
+    known = spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+    parts = space.values() if isinstance(space, spaces.Dict) else [space]
+    if not parts or not all(isinstance(part, known) for part in parts):
+        accepted = "Box, Discrete, MultiDiscrete, MultiBinary or a Dict of them is needed"
+        raise ValueError(f"the environment's observations are {show(space)}: {accepted}")
 
 
 def require_discrete(space: spaces.Space) -> None:
@@ -30,7 +51,9 @@ def find_actions(space: Any, env: VecEnv | None, *, verbose: bool) -> ActionSet:
     if (offered := offered_actions(env)) is not None:
         return offered
     if isinstance(space, spaces.MultiDiscrete):
-        actions: ActionSet = ActionProduct([np.linspace(-1, 1, int(size)) for size in np.ravel(space.nvec)])
+        actions: ActionSet = ActionProduct(
+            [even_levels(-1, 1, int(size)) if size > 1 else [-1.0] for size in np.ravel(space.nvec)]
+        )
         assumed = (
             "taken for levels of controls, evenly spaced: neighbouring numbers do about the same. If they do not, give "
             "actions=ActionProduct([np.eye(n) for n in env.action_space.nvec])"
@@ -50,14 +73,15 @@ def match_actions(actions: Any, space: Any) -> ActionSet:
     """The action set in the form that the environment's space asks for."""
     if not isinstance(actions, ActionSet):
         raise TypeError(
-            f"actions={actions!r} is no action set: give ActionTable(vectors), ActionProduct(levels) or ActionIds(n)"
+            f"actions={show(actions)} is no action set: "
+            "give ActionTable(vectors), ActionProduct(levels) or ActionIds(n)"
         )
     if actions.n == count_actions(space):
         actions = actions.with_space(space)
     if not same_actions(actions.space, space):
         raise ValueError(
-            f"the environment takes {count_actions(space)} actions ({space}), "
-            f"the action set has {actions.n} ({actions.space}): they must be the same"
+            f"the environment takes {show(count_actions(space))} actions ({space}), "
+            f"the action set has {show(actions.n)} ({actions.space}): they must be the same"
         )
     return actions
 

@@ -4,8 +4,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.cli.options import add_run, at_least, with_example
 from wolpertinger.runs import Evaluation, evaluate
+from wolpertinger.runs.config import MAX_ENVS
 from wolpertinger.runs.scores import share_of
 
 if TYPE_CHECKING:
@@ -25,9 +27,11 @@ def add_evaluate(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="score a run's agent", **with_example(EXAMPLE))
     add_run(parser)
     parser.add_argument(
-        "--episodes", type=at_least(1), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
+        "--episodes", type=at_least(1, MAX_ENVS), help="episodes to sample (default: 2,000 users, 100 cart-poles, ...)"
     )
-    parser.add_argument("--top", type=at_least(1), help="show so many actions, best first, in some states")
+    parser.add_argument(
+        "--top", type=at_least(1, MAX_CANDIDATES), help="show so many actions, best first, in some states"
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.set_defaults(run=_evaluate)
 

@@ -9,7 +9,7 @@ from wolpertinger.cli import tuning
 from wolpertinger.cli.options import at_least, number, number_or_name, with_example
 from wolpertinger.cli.vectors import from_file
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
-from wolpertinger.threads import set_threads
+from wolpertinger.threads import MAX_THREADS, set_threads
 
 TUNE_EXAMPLE = """example:
   wolpertinger index tune vectors.npy --k 100 --recall 0.99
@@ -39,13 +39,15 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries", type=Path, metavar="Q.npy", help="proto-actions to tune on (default: rows of VECTORS plus noise)"
     )
-    parser.add_argument("--batch", type=at_least(1), default=BATCH, help="queries in a lookup (default: %(default)s)")
+    parser.add_argument(
+        "--batch", type=at_least(1, 2**20), default=BATCH, help="queries in a lookup (default: %(default)s)"
+    )
     parser.add_argument(
         "--build-seconds", type=float, default=BUILD_SECONDS, metavar="SECONDS",
         help="the most to spend on building (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--recipe", help="tune this FAISS recipe instead of trying those on our own list")
-    parser.add_argument("--threads", type=at_least(1), help="for the lookups (default: as torch decides)")
+    parser.add_argument("--threads", type=at_least(1, MAX_THREADS), help="for the lookups (default: as torch decides)")
     parser.add_argument("--out", type=Path, help="write the table with its index; ActionTable.load reads it")
     parser.add_argument("--json", action="store_true", help="print all that was tried as JSON")
     parser.set_defaults(run=_tune)

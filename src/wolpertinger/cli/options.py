@@ -8,6 +8,7 @@ from typing import Any
 
 from wolpertinger.agent.faults import BadTransitionError
 from wolpertinger.runs.signals import Interrupted
+from wolpertinger.settings import LARGEST_WHOLE
 
 
 def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception]) -> int:
@@ -16,7 +17,7 @@ def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception])
     An error amid a run, which has saved itself and noted so, may be of the user's own environment: it keeps its
     traceback.
     """
-    expected: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError, *errors)
+    expected: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError, MemoryError, *errors)
     try:
         run()
     except Interrupted as error:
@@ -44,12 +45,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """The type of an option that counts from `least` up."""
+def at_least(least: int, most: int = LARGEST_WHOLE) -> Callable[[str], int]:
+    """The type of an option that counts from `least` up, to `most`."""
 
     def integer(text: str) -> int:
         if int(text) < least:
             raise argparse.ArgumentTypeError(f"{text} is too few: give at least {least}")
+        if int(text) > most:
+            raise argparse.ArgumentTypeError(f"{text} is too many: give {most:,} at most")
         return int(text)
 
     return integer

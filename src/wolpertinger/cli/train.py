@@ -7,15 +7,15 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from stable_baselines3.common.utils import get_device
-
+from wolpertinger.agent.arguments import check_device
 from wolpertinger.cli.options import at_least, number, number_or_name, with_example
 from wolpertinger.runs import make_config, resume, train
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.runs.config import RunConfig, Setting, members
 from wolpertinger.runs.presets import TASKS, Preset
 from wolpertinger.runs.signals import catch_signals
-from wolpertinger.threads import set_threads
+from wolpertinger.settings import LARGEST_WHOLE, show
+from wolpertinger.threads import MAX_THREADS, set_threads
 
 EXAMPLE = """example:
   wolpertinger train recommender --items 835 --seed 1 --out runs/first
@@ -69,7 +69,9 @@ def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
         help="save all that --resume goes on from (default: %(default)s); 0: never",
     )  # fmt: skip
     run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
-    run.add_argument("--threads", type=at_least(1), help="for networks and lookups (default: as torch decides)")
+    run.add_argument(
+        "--threads", type=at_least(1, MAX_THREADS), help="for networks and lookups (default: as torch decides)"
+    )
     parser.set_defaults(run=_train)
 
 
@@ -81,7 +83,9 @@ def _add_setting(group: Any, field: Field[Any], setting: Setting, preset: Preset
         return
     own = "; nearest and paper have their own" if preset.nearest else ""
     default = f"{getattr(preset, field.name):,}{own}" if field.default is MISSING else field.default
-    parse = at_least(setting.least) if kinds == {int} and setting.least is not None else PARSERS[frozenset(kinds)]
+    parse = PARSERS[frozenset(kinds)]
+    if kinds == {int} and setting.least is not None:
+        parse = at_least(setting.least, LARGEST_WHOLE if setting.most is None else setting.most)
     group.add_argument(
         flag, dest=field.name, type=parse, choices=setting.choices,
         help=f"{setting.help} (default: {setting.absent or default})",
@@ -94,9 +98,9 @@ def _flag(name: str) -> str:
 
 def _device(text: str) -> str:
     try:
-        get_device(text)
-    except RuntimeError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no device here: {str(error).splitlines()[0]}") from error
+        check_device(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
     return text
 
 
@@ -106,7 +110,7 @@ def _change(text: str) -> tuple[list[str], Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     try:
         return name.split("."), json.loads(value)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, or too long or too deep for it
         return name.split("."), value
 
 
@@ -145,5 +149,7 @@ def _nested(changes: list[tuple[list[str], Any]]) -> dict[str, Any]:
         place = nested
         for name in path[:-1]:
             place = place.setdefault(name, {})
+            if not isinstance(place, dict):
+                raise ValueError(f"--set {'.'.join(path)}: {name} is set to {show(place)} already")
         place[path[-1]] = value
     return nested

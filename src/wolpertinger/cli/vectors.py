@@ -57,7 +57,9 @@ def _read(path: Path) -> npt.NDArray:
     """An array of a .npy file, memory-mapped, or an error that says what the file is instead."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, EOFError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} is no .npy file of numbers: save a 2-D array with numpy.save") from error
     if not isinstance(array, np.ndarray):  # np.load opens .npz archives too
         raise ValueError(f"{path} is an archive of arrays: save one 2-D array with numpy.save")

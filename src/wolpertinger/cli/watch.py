@@ -6,6 +6,8 @@ from typing import Any
 
 from wolpertinger.cli.options import add_run, at_least, with_example
 from wolpertinger.runs import show, watch
+from wolpertinger.runs.watch import MAX_FRAMES
+from wolpertinger.settings import MAX_SEED
 
 EXAMPLE = """example:
   wolpertinger watch runs/first --episodes 3
@@ -19,9 +21,13 @@ def add_watch(commands: Any) -> None:
     add_run(parser)
     parser.add_argument("--out", type=Path, help="the film, .mp4 or .gif (default: RUN/watch.mp4)")
     parser.add_argument("--episodes", type=at_least(1), default=1, help="(default: %(default)s)")
-    parser.add_argument("--seed", type=at_least(0), default=0, help="of the first episode (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=at_least(0, MAX_SEED), default=0, help="of the first episode (default: %(default)s)"
+    )
     parser.add_argument("--fps", type=float, help="pictures a second (default: the environment's own)")
-    parser.add_argument("--every", type=at_least(1), default=1, help="keep one picture of so many (default: all)")
+    parser.add_argument(
+        "--every", type=at_least(1, MAX_FRAMES), default=1, help="keep one picture of so many (default: all)"
+    )
     parser.add_argument("--human", action="store_true", help="play in a window, and write nothing")
     parser.set_defaults(run=_watch)
 

@@ -7,6 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from wolpertinger.index import as_array
+from wolpertinger.settings import check_memory, check_number
+
 Array = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
@@ -123,8 +126,7 @@ class Acceptance:
 
     def scaled(self, median_best: float) -> "Acceptance":
         """Return these chances times one factor, so that the median of the rows' best chances is `median_best`."""
-        if not 0 < median_best <= 1:
-            raise ValueError(f"median_best={median_best!r}: give a chance in (0, 1]")
+        check_number("median_best", median_best, above=True, most=1)
         best, _ = self.best(np.ones(self.n))
         if not (median := float(np.median(best))):
             raise ValueError(
@@ -171,6 +173,12 @@ class _PairTable:
 
 def _entries(sparse: Any) -> tuple[int, Ids, Ids, Array]:
     """Return size, rows, columns and values of a square matrix, sorted, each pair once, with the whole diagonal."""
+    if not sp.issparse(sparse):
+        sparse = as_numbers("acceptance", sparse)
+        if sparse.ndim != 2:
+            raise ValueError(f"acceptance has shape {sparse.shape}: give a square matrix of at least 2 items")
+    elif (kind := sp.coo_array(sparse).dtype).kind not in "fiub":
+        raise TypeError(f"acceptance is of type {kind}: give chances in [0, 1]")
     given = sp.coo_array(sparse, dtype=np.float64)
     n = given.shape[0]
     if given.shape != (n, n) or n < 2:
@@ -188,8 +196,17 @@ def _blocks(states: Ids, size: int = 512) -> Iterator[Ids]:
         yield states[start : start + size]
 
 
+def as_numbers(name: str, given: Any) -> Array:
+    """Return real numbers as float64."""
+    array = as_array(name, given)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} are of type {array.dtype}: give real numbers")
+    check_memory(name, 8 * array.size)
+    return array.astype(np.float64)
+
+
 def _per_item(values: npt.ArrayLike | None, n: int, name: str, *, default: float) -> Array:
-    array = np.full(n, default) if values is None else np.asarray(values, dtype=np.float64)
+    array = np.full(n, default) if values is None else as_numbers(name, values)
     if array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}: give one number for each of the {n} items, shape ({n},)")
     return array

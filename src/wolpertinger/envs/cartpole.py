@@ -9,13 +9,15 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions import ActionProduct
-from wolpertinger.envs.batch_env import BatchEnv, require_whole
+from wolpertinger.actions.factor import even_levels
+from wolpertinger.envs.batch_env import BatchEnv, read_action
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.cartpole import CartPoleView
 from wolpertinger.envs.rendering.cartpole_scene import Moment, Track
 from wolpertinger.envs.state import Restorable
 from wolpertinger.imports import needs_extra
+from wolpertinger.settings import check_number
 
 with needs_extra("control", "the cart-pole"):
     import mujoco
@@ -119,7 +121,7 @@ class Plant:
 
 
 def _force_levels(levels: int) -> ActionProduct:
-    return ActionProduct([np.linspace(-MAX_FORCE, MAX_FORCE, require_whole("levels", levels, 2))])
+    return ActionProduct([even_levels(-MAX_FORCE, MAX_FORCE, levels)])
 
 
 class CartPoleSwingUp(Restorable, gym.Env[Floats, np.int64]):
@@ -146,7 +148,7 @@ class CartPoleSwingUp(Restorable, gym.Env[Floats, np.int64]):
 
     def __init__(self, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS, render_mode: str | None = None) -> None:
         self.actions = _force_levels(levels)
-        self.max_steps = require_whole("max_steps", max_steps, 1)
+        self.max_steps = int(check_number("max_steps", max_steps, least=1, whole=True))
         self.observation_space = OBSERVATION_SPACE
         self.action_space = self.actions.space  # type: ignore[assignment]  # a product of one factor: Discrete
         self.render_mode = render_mode
@@ -163,7 +165,7 @@ class CartPoleSwingUp(Restorable, gym.Env[Floats, np.int64]):
         return self._observe(), {}
 
     def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        self.reward = self.plant.push(float(self.actions.embed(np.asarray(action))[0]))
+        self.reward = self.plant.push(float(self.actions.embed(read_action(action, self.actions.n))[0]))
         self.steps += 1
         self.total += self.reward
         self.screen.refresh(self._draw)
@@ -201,10 +203,11 @@ class CartPoleSwingUpVector(BatchEnv):
     """A batch of `CartPoleSwingUp`, with one lookup of forces for all."""
 
     state_names = ("steps", "motions")
+    bytes_per_env = 2**20  # what MuJoCo keeps of a cart, about
 
     def __init__(self, num_envs: int = 1, *, levels: int = 1_000_000, max_steps: int = MAX_STEPS) -> None:
         super().__init__(num_envs, OBSERVATION_SPACE, _force_levels(levels))
-        self.max_steps = require_whole("max_steps", max_steps, 1)
+        self.max_steps = int(check_number("max_steps", max_steps, least=1, whole=True))
         self.plants = [Plant() for _ in range(num_envs)]
         self.steps = 0  # of all: episodes have the same length, so they start and end at the same time
 
@@ -215,7 +218,7 @@ class CartPoleSwingUpVector(BatchEnv):
         return self._observe(), {}
 
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[Floats, Any, Any, Any, dict[str, Any]]:
-        forces = self.actions.embed(np.asarray(actions)).ravel().tolist()
+        forces = self.actions.embed(actions).ravel().tolist()
         if len(forces) != self.num_envs:
             raise ValueError(f"{len(forces)} actions: give one per cart, {self.num_envs}")
         rewards = np.array([plant.push(force) for plant, force in zip(self.plants, forces, strict=True)])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from wolpertinger.envs.acceptance import Acceptance
+from wolpertinger.settings import check_choice, check_number, show
 
 DATA = ("generated", "complete-journey")
 
@@ -35,16 +36,17 @@ def load_catalogue(
     `reward` ("price" or "novelty") goes with the Complete Journey. `median_best` scales the chances so that the
     median over states of the best item's chance is this number.
     """
+    check_choice("data", data, DATA)
+    check_number("data_seed", data_seed, whole=True)
     if data == "generated":
         if reward is not None:
-            raise ValueError(f'reward={reward!r} goes with data="complete-journey"; generated items bring their own')
+            given = f"reward={show(reward)}"
+            raise ValueError(f'{given} goes with data="complete-journey"; generated items bring their own')
         from wolpertinger.envs.generated import generate
 
         catalogue = generate(items, dim, seed=data_seed)
-    elif data == "complete-journey":
-        catalogue = _complete_journey(items, dim, reward or "price", data_seed)
     else:
-        raise ValueError(f"data={data!r}: give one of {', '.join(DATA)}")
+        catalogue = _complete_journey(items, dim, reward or "price", data_seed)
     if median_best is None:
         return catalogue
     return Catalogue(catalogue.acceptance.scaled(median_best), catalogue.rewards, catalogue.vectors, catalogue.names)

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
 from wolpertinger.imports import needs_extra
+from wolpertinger.settings import check_choice, check_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,14 +76,10 @@ def load_complete_journey(
     `reward` is "price" (mean per unit) or "novelty" (-log2 of the base rate). All vectors have length sqrt(dim), so
     entries of root mean square 1. `cache` stores the result in $XDG_CACHE_HOME or ~/.cache.
     """
-    if items < 2:
-        raise ValueError(f"items={items} is too few: give at least 2")
-    if dim < 1:
-        raise ValueError(f"dim={dim} is too few: give at least 1")
-    if reward not in REWARDS:
-        raise ValueError(f"reward={reward!r} is unknown: give one of {', '.join(map(repr, REWARDS))}")
-    if seed < 0:
-        raise ValueError(f"seed={seed} is negative: give an int >= 0")
+    check_number("items", items, least=2, whole=True)
+    check_number("dim", dim, least=1, whole=True)
+    check_choice("reward", reward, REWARDS)
+    check_number("seed", seed, whole=True)
     if not cache:
         return _derive(items, dim, reward, seed)
     path = _cache_path(items, dim, reward, seed)

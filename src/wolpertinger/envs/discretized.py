@@ -1,7 +1,6 @@
 """Discretise the actions of any continuous environment: i levels in each of d dimensions, i**d actions."""
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import gymnasium as gym
@@ -11,7 +10,9 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 from wolpertinger.actions import ActionProduct
+from wolpertinger.actions.factor import even_levels
 from wolpertinger.index import check_ids
+from wolpertinger.settings import check_flag, check_kind, check_number, is_number, show
 
 
 def discretize(env: gym.Env, levels: int | Sequence[int], *, multidiscrete: bool | None = None) -> gym.Env:
@@ -20,6 +21,7 @@ def discretize(env: gym.Env, levels: int | Sequence[int], *, multidiscrete: bool
     `levels` is one number for all dimensions or one for each. Actions are ids (`Discrete`), or digits
     (`MultiDiscrete`) where ids would not fit 63 bits; `multidiscrete` chooses. The result has the set as `actions`.
     """
+    check_kind("env", env, gym.Env | VectorEnv, "an environment whose actions are a bounded Box")
     if isinstance(env, VectorEnv):
         raise TypeError(f"{env} is a vector environment: discretise the single environment before it is vectorised")
     return Discretized(env, levels, multidiscrete=multidiscrete)
@@ -39,11 +41,16 @@ class Discretized(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
         self._box = _require_bounded_box(env.action_space)
         low, high = (bound.ravel().astype(np.float64) for bound in (self._box.low, self._box.high))
         counts = _count_levels(levels, self._box)
-        factors = [np.linspace(*ends) for ends in zip(low, high, counts, strict=True)]
+        check_flag("multidiscrete", multidiscrete, optional=True)
+        factors = [even_levels(*ends) for ends in zip(low, high, counts, strict=True)]
         space = None if multidiscrete is None else "multidiscrete" if multidiscrete else "discrete"
         self.actions = ActionProduct(factors, space=space)  # type: ignore[arg-type]
         self.action_space = self.actions.space
         self._levels = self.actions.levels
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        check_number("seed", seed, whole=True, optional=True)
+        return super().reset(seed=seed, options=options)
 
     def action(self, action: Any) -> npt.NDArray[Any]:
         """Return the inner environment's action: one level per dimension, in the shape and type of its Box."""
@@ -69,9 +76,11 @@ def _require_bounded_box(space: spaces.Space) -> spaces.Box:
 
 def _count_levels(levels: int | Sequence[int], box: spaces.Box) -> list[int]:
     size = int(np.prod(box.shape))
-    counts = list(levels) if isinstance(levels, Sequence | np.ndarray) else [levels] * size
-    if not all(isinstance(count, Integral) and count >= 2 for count in counts):
-        raise ValueError(f"levels={levels!r}: give whole numbers of at least 2, as both bounds are levels")
+    given: Any = levels
+    is_list = isinstance(given, list | tuple) or (type(given) is np.ndarray and given.ndim == 1)
+    counts = list(given) if is_list else [given] * size
+    if not all(is_number(count, whole=True) and count >= 2 for count in counts):
+        raise ValueError(f"levels={show(levels)}: give whole numbers of at least 2, as both bounds are levels")
     if len(counts) != size:
         raise ValueError(f"{len(counts)} levels for {size} dimensions, {box}: give one number, or one per dimension")
     return [int(count) for count in counts]

@@ -8,9 +8,11 @@ import scipy.sparse as sp
 
 from wolpertinger.envs.acceptance import Acceptance, Array, Ids
 from wolpertinger.envs.catalogue import Catalogue
+from wolpertinger.settings import check_memory, check_number
 
 # Of chances and rewards: a processor's own exp and matrix products differ in the last bits, which rounding removes.
 DECIMALS = 6
+BYTES_PER_ITEM = 16_000  # of its relevant ones, and of a block of distances to it
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,10 @@ class GeneratorSettings:
 
 def generate(items: int, dim: int, *, seed: int = 0, settings: GeneratorSettings | None = None) -> Catalogue:
     """Draw a catalogue; the same arguments give the same one, on every processor."""
-    if items < 10:
-        raise ValueError(f"items={items}: give at least 10")
-    if dim < 1:
-        raise ValueError(f"dim={dim}: give at least 1")
+    check_number("items", items, least=10, whole=True)
+    check_number("dim", dim, least=1, whole=True)
+    check_number("seed", seed, whole=True)
+    check_memory(f"items={items:,}, dim={dim:,}", BYTES_PER_ITEM * items + 8 * (4 * items * dim + 3 * dim * dim))
     settings = settings or GeneratorSettings()
     rng = np.random.default_rng(seed)
     taste, wanted = _tastes(items, settings, rng)

@@ -11,14 +11,17 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions import ActionProduct
-from wolpertinger.envs.batch_env import BatchEnv, require_whole
-from wolpertinger.envs.puddle_map import GOAL, PUDDLE, Ints, MapSource, PuddleMap, load_map, moves_of
+from wolpertinger.envs.batch_env import BatchEnv
+from wolpertinger.envs.puddle_map import GOAL, MAX_MOVES, PUDDLE, Ints, MapSource, PuddleMap, load_map, moves_of
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.puddle import PuddleView, Trip
 from wolpertinger.envs.state import Restorable
+from wolpertinger.index import as_array
+from wolpertinger.settings import check_memory, check_number
 
 MAX_PLAN = 64  # moves
+MAX_WINDOW = 1_001
 DEFAULT_SIZE, DEFAULT_MAP_SEED = 50, 0
 
 Cell = tuple[int, int]
@@ -135,7 +138,7 @@ class PuddleWorld(Restorable, gym.Env[Obs, Any]):
         return self._observe()
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
-        outcome = self.task.execute(self._cell, self.task.moves(np.asarray(action)[None], 1))
+        outcome = self.task.execute(self._cell, self.task.moves(as_array("the action", action)[None], 1))
         made, terminated = int(outcome.moves[0]), bool(outcome.terminated[0])
         self.last_plan_path = [divmod(cell, self.map.cols) for cell in outcome.visited[0, :made].tolist()]
         self.path += self.last_plan_path
@@ -190,7 +193,7 @@ class PuddleWorldVector(BatchEnv):
         return self._observe(), self._info()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        moves = self.task.moves(np.asarray(actions), self.num_envs)
+        moves = self.task.moves(as_array("actions", actions), self.num_envs)
         visited, rewards, made, terminated = self.task.execute(self.cells, moves)
         self.cells, self.moves = visited[:, -1].copy(), self.moves + made
         truncated = (self.moves >= self.task.max_moves) & ~terminated
@@ -235,12 +238,11 @@ def build_task(
     max_moves: int | None,
 ) -> PuddleTask:
     """Return the task of these options after checking them; equal options share one."""
-    require_whole("plan", plan, 1, MAX_PLAN)
-    require_whole("window", window, 3)
+    check_number("plan", plan, least=1, most=MAX_PLAN, whole=True)
+    check_number("window", window, least=3, most=MAX_WINDOW, whole=True)
     if window % 2 == 0:
         raise ValueError(f"window={window}: give an odd number, so that the agent is in the middle")
-    if max_moves is not None:
-        require_whole("max_moves", max_moves, 1)
+    check_number("max_moves", max_moves, least=1, most=MAX_MOVES, whole=True, optional=True)
     world = _load_map(size, map_seed, map)
     return _shared_task(world, int(plan), int(window), int(max_moves or world.default_max_moves))
 
@@ -253,7 +255,7 @@ def _shared_task(map: PuddleMap, plan: int, window: int, max_moves: int) -> Pudd
 
 def _load_map(size: int | Sequence[int] | None, map_seed: int | None, map: MapSource | None) -> PuddleMap:
     if map is None:
-        require_whole("map_seed", seed := DEFAULT_MAP_SEED if map_seed is None else map_seed, 0)
+        seed = check_number("map_seed", DEFAULT_MAP_SEED if map_seed is None else map_seed, whole=True)
         return PuddleMap.generate(DEFAULT_SIZE if size is None else size, seed)
     if size is not None or map_seed is not None:
         raise ValueError(f"map={map!r} with size={size}, map_seed={map_seed}: give a map, or what to generate one from")
@@ -262,6 +264,7 @@ def _load_map(size: int | Sequence[int] | None, map_seed: int | None, map: MapSo
 
 def _windows(map: PuddleMap, window: int) -> Obs:
     """Return the observation of every cell (cells, 3 * window**2), so that a step only looks it up."""
+    check_memory(f"window={window} on {map.cells.size:,} cells", 2 * 3 * window**2 * map.cells.size)
     planes = np.stack([map.cells == PUDDLE, map.cells == GOAL, np.zeros(map.cells.shape, bool)]).astype(np.uint8)
     half = window // 2
     padded = np.pad(planes, ((0, 0), (half, half), (half, half)))

@@ -17,11 +17,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from wolpertinger.index import as_array
+from wolpertinger.settings import check_kind, check_number, is_number, show
+
 EMPTY, PUDDLE, START, GOAL = range(4)
 SYMBOLS = ".~SG"  # of the cells above, in this order
 RIGHT, DOWN = 0, 1
 EMPTY_COST, PUDDLE_COST, GOAL_REWARD = -1, -3, 250
 
+MAX_SIZE = 1_000  # rows or columns of a map that is generated
+MAX_MOVES = 10_000  # in an episode: the exhaustive search makes all of them
 PUDDLE_SHARE = 0.28  # at which the generator stops
 MAX_SEARCHED_PLAN = 20  # moves, of the exhaustive search
 MOVES_PER_BLOCK = 1 << 16  # of the exhaustive search at a time: as many as fit the cache
@@ -40,13 +45,14 @@ class PuddleMap:
     cells: npt.NDArray[np.uint8]
 
     def __post_init__(self) -> None:
-        cells = _check_cells(np.asarray(self.cells)).astype(np.uint8)
+        cells = _check_cells(as_array("cells", self.cells)).astype(np.uint8)
         cells.flags.writeable = False
         object.__setattr__(self, "cells", cells)
 
     @classmethod
     def from_text(cls, text: str) -> "PuddleMap":
         """A map of one line per row: '.' empty, '~' puddle, 'S' start, 'G' goal."""
+        check_kind("text", text, str, "one line per row, of '.', '~', 'S' and 'G'")
         lines = text.rstrip().splitlines()
         if not lines:
             raise ValueError("the map is empty: give one line per row, of '.', '~', 'S' and 'G'")
@@ -69,8 +75,11 @@ class PuddleMap:
         The same map for the same size and seed, for ever.
         """
         lengths = list(size) if isinstance(size, Sequence) else [size, size]
-        if len(lengths) != 2 or not all(isinstance(length, int | np.integer) and length >= 2 for length in lengths):
-            raise ValueError(f"size={size!r}: give a whole number from 2, or two of them, (rows, columns)")
+        fits = all(is_number(length, whole=True) and 2 <= length <= MAX_SIZE for length in lengths)
+        if len(lengths) != 2 or not fits:
+            accepted = f"give a whole number from 2 to {MAX_SIZE:,}, or two of them, (rows, columns)"
+            raise ValueError(f"size={show(size)}: {accepted}")
+        check_number("seed", seed, whole=True)
         return cls(_scatter_puddles(int(lengths[0]), int(lengths[1]), seed))
 
     def to_text(self) -> str:
@@ -185,11 +194,9 @@ class PuddleMap:
 
         Tries all 2**n, each until the goal or the end of the plan in which `max_moves` is reached.
         """
-        if not 1 <= n <= MAX_SEARCHED_PLAN:
-            raise ValueError(f"n={n}: all 2**n plans are tried, give 1 to {MAX_SEARCHED_PLAN} moves")
+        check_number("n", n, least=1, most=MAX_SEARCHED_PLAN, whole=True)  # all 2**n plans are tried
+        check_number("max_moves", max_moves, least=1, most=MAX_MOVES, whole=True, optional=True)
         max_moves = self.default_max_moves if max_moves is None else max_moves
-        if max_moves < 1:
-            raise ValueError(f"max_moves={max_moves}: give at least 1")
         repeats = ceil(max_moves / n)
         step = max(1, MOVES_PER_BLOCK // (repeats * n))
         start = np.ravel_multi_index(self.start, self.cells.shape)
@@ -235,13 +242,13 @@ def load_map(source: MapSource) -> PuddleMap:
     if isinstance(source, PuddleMap):
         return source
     if not isinstance(source, str | PathLike):
-        raise ValueError(f"map={source!r}: give a PuddleMap, its text, or the path of a text file")
+        raise ValueError(f"map={show(source)}: give a PuddleMap, its text, or the path of a text file")
     if isinstance(source, str) and "\n" in source:
         return PuddleMap.from_text(source)
     try:
         return PuddleMap.from_file(source)
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"map={source!r} cannot be read as a text file: {error}") from error
+        raise ValueError(f"map={show(source)} cannot be read as a text file: {error}") from error
 
 
 def moves_of(ids: Ints, n: int) -> Ints:

@@ -11,14 +11,16 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions import ActionTable
-from wolpertinger.envs.acceptance import Acceptance, Ids
-from wolpertinger.envs.batch_env import BatchEnv
+from wolpertinger.envs.acceptance import Acceptance, Ids, as_numbers
+from wolpertinger.envs.batch_env import BatchEnv, read_action
 from wolpertinger.envs.catalogue import Catalogue, load_catalogue
 from wolpertinger.envs.rendering import RENDER_MODES, Screen
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.recommender import Choice, PcaProjection, Recommendation, RecommenderView, Session
 from wolpertinger.envs.state import Restorable
 from wolpertinger.envs.user_model import STAY_ACCEPTED, STAY_REFUSED, UserModel
+from wolpertinger.index import as_array, read_ids
+from wolpertinger.settings import check_kind, check_number, show
 
 DEFAULT_GUIDED = 30  # items in the subset for guided exploration
 
@@ -31,11 +33,12 @@ class RecommenderTask:
         self.actions = ActionTable(catalogue.vectors)
         if self.actions.n != self.model.n:
             raise ValueError(f"{self.actions.n} vectors for {self.model.n} items: give one vector per item")
-        if guided is None:
-            guided = min(DEFAULT_GUIDED, self.model.n)
-        if not 1 <= guided <= self.model.n:
-            raise ValueError(f"guided={guided}: give a number of items from 1 to {self.model.n}")
-        self.names = catalogue.names
+        guided = min(DEFAULT_GUIDED, self.model.n) if guided is None else guided
+        check_number("guided", guided, least=1, most=self.model.n, whole=True)
+        check_kind("names", catalogue.names, list | tuple | np.ndarray | None, "a list with a name per item")
+        self.names = None if catalogue.names is None else list(catalogue.names)
+        if self.names is not None and len(self.names) != self.model.n:
+            raise ValueError(f"{len(self.names)} names for {self.model.n} items: give one name per item")
         self.n_guided = guided
         self.observation_space = spaces.Box(self.actions.low, self.actions.high, dtype=np.float32)
         self._guided: Ids | None = None
@@ -119,9 +122,7 @@ class Recommender(Restorable, gym.Env[npt.NDArray[np.float32], np.int64]):
         return self.task.observe(self.state), {"item": self.state}
 
     def step(self, action: np.int64) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        if not 0 <= action < self.model.n:
-            self.task.refuse(action)
-        at = self.state
+        action, at = np.int64(read_action(action, self.model.n)), self.state
         accepted = bool(self.np_random.random() < self.model.acceptance.at(at, action))
         self.state = int(action) if accepted else int(self.np_random.integers(self.actions.n))
         reward = float(self.model.rewards[action]) if accepted else 0.0
@@ -141,7 +142,7 @@ class Recommender(Restorable, gym.Env[npt.NDArray[np.float32], np.int64]):
 
     def show_choice(self, proto: npt.ArrayLike | None, candidates: npt.ArrayLike) -> None:
         """Draw the proto-action (dim,), if any, and the candidates (k,) of the agent with the next step."""
-        point, candidates = None if proto is None else np.asarray(proto, np.float64), np.asarray(candidates, np.int64)
+        point, candidates = None if proto is None else as_numbers("proto", proto), read_ids(candidates)
         if (point is not None and point.shape != (self.actions.dim,)) or candidates.ndim != 1:
             proposed = "no proto" if point is None else f"proto of shape {point.shape}"
             raise ValueError(
@@ -181,7 +182,7 @@ class RecommenderVector(BatchEnv):
         return self.task.observe(self.states), {"item": self.states}
 
     def step(self, actions: Ids) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        actions = self._check(np.asarray(actions))
+        actions = self._check(as_array("actions", actions))
         states, rewards, ended = self.model.respond(self.states, actions, self.np_random)
         obs = self.task.observe(states)
         info: dict[str, Any] = {"item": states}
@@ -213,13 +214,13 @@ class RecommenderVector(BatchEnv):
 def make(*, guided: int | None = None, render_mode: str | None = None, **catalogue: Any) -> Recommender:
     """Entry point of `wolpertinger/Recommender-v0`; `catalogue` holds the options of `load_catalogue`."""
     env = Recommender.__new__(Recommender)
-    env._set_task(_shared_task(guided, _every_option(catalogue)), render_mode)
+    env._set_task(_shared_task(guided, _every_option(guided, catalogue)), render_mode)
     return env
 
 
 def make_vector(num_envs: int = 1, *, guided: int | None = None, **catalogue: Any) -> RecommenderVector:
     """Entry point of `gymnasium.make_vec("wolpertinger/Recommender-v0", num_envs=...)`."""
-    return RecommenderVector(_shared_task(guided, _every_option(catalogue)), num_envs)
+    return RecommenderVector(_shared_task(guided, _every_option(guided, catalogue)), num_envs)
 
 
 @lru_cache(maxsize=4)
@@ -228,11 +229,14 @@ def _shared_task(guided: int | None, options: tuple[tuple[str, Any], ...]) -> Re
     return RecommenderTask(load_catalogue(**dict(options)), guided)
 
 
-def _every_option(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _every_option(guided: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Return all options of a catalogue, defaults included, so that a default spelled out is the same task."""
     known = {name: option.default for name, option in signature(load_catalogue).parameters.items()}
     if unknown := given.keys() - known:
         raise TypeError(
             f"unknown option {', '.join(sorted(unknown))}: the recommender takes guided, {', '.join(known)}"
         )
+    for name, value in {"guided": guided, **given}.items():  # of what can be a key
+        if not isinstance(value, str | int | float | np.number | None):  # no TypeError: Gymnasium would rewrite it
+            raise ValueError(f"{name}={show(value)}: give a number or a name")
     return tuple({**known, **given}.items())

@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wolpertinger.settings import check_number
+
 
 class Restorable:
     """Offers `get_state()` and `set_state(state)`: the attributes in `state_names`, and the random numbers.
@@ -14,6 +16,10 @@ class Restorable:
 
     state_names: ClassVar[tuple[str, ...]]
     np_random: np.random.Generator
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        check_number("seed", seed, whole=True, optional=True)
+        return super().reset(seed=seed, options=options)  # type: ignore[misc]
 
     def get_state(self) -> dict[str, Any]:
         """All that the next steps depend on: dicts and lists of numbers, text and numpy arrays."""

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from wolpertinger.envs.acceptance import Acceptance, Array, Ids
+from wolpertinger.envs.acceptance import Acceptance, Array, Ids, as_numbers
+from wolpertinger.settings import check_kind
 
 STAY_ACCEPTED = 0.9  # chance that the session continues after an accepted recommendation
 STAY_REFUSED = 0.8  # and after a refused one
@@ -31,9 +32,10 @@ class UserModel:
     """A user at item i accepts item j with chance W[i, j]: moves to j and pays r_j. Else the user moves to any item."""
 
     def __init__(self, acceptance: Acceptance, rewards: npt.ArrayLike) -> None:
+        check_kind("acceptance", acceptance, Acceptance, "Acceptance(chances)")
         self.acceptance = acceptance
         self.n = acceptance.n
-        self.rewards = np.asarray(rewards, dtype=np.float64)
+        self.rewards = as_numbers("rewards", rewards)
         if self.rewards.shape != (self.n,):
             raise ValueError(f"rewards has shape {self.rewards.shape}: give one for each of the {self.n} items")
         wrong = ~(np.isfinite(self.rewards) & (self.rewards >= 0))

@@ -1,11 +1,12 @@
 """Nearest-neighbour and inner-product search over a table of vectors."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.index.base import Ids, Index, check_ids, check_k, check_queries, check_vectors
+from wolpertinger.index.base import Ids, Index, as_array, check_ids, check_k, check_queries, check_vectors, read_ids
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import FaissIndex
 from wolpertinger.index.inner import InnerProductIndex, largest_products
@@ -14,6 +15,7 @@ from wolpertinger.index.store import Store, as_store
 from wolpertinger.index.tune import BUILD_SECONDS, Tuner, check_recall
 from wolpertinger.index.tuned import TunedIndex
 from wolpertinger.index.tuning_run import Trial, TuningResult
+from wolpertinger.settings import check_number, show
 
 __all__ = [
     "ExactIndex",
@@ -27,12 +29,14 @@ __all__ = [
     "TunedIndex",
     "Tuner",
     "TuningResult",
+    "as_array",
     "build",
     "check_ids",
     "check_k",
     "check_queries",
     "check_vectors",
     "largest_products",
+    "read_ids",
 ]
 
 AUTO_RECALL = 0.99  # target of "auto" without a recall
@@ -52,9 +56,11 @@ def build(
     "exact". `built` are serialised FAISS indexes by recipe.
     """
     if index is not None and not isinstance(index, str):
-        raise TypeError(f'index={index!r} is not a name: give "exact", "auto" or a FAISS recipe such as "IVF256,Flat"')
+        accepted = 'give "exact", "auto" or a FAISS recipe such as "IVF256,Flat"'
+        raise TypeError(f"index={show(index)} is not a name: {accepted}")
     if recall is not None:
         check_recall(recall)
+    check_number("build_seconds", build_seconds, most=math.inf)
     store = as_store(vectors)
     if index == "exact" or (index is None and recall is None):
         return ExactIndex(store)

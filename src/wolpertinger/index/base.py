@@ -7,10 +7,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from wolpertinger.settings import check_memory, show
+
 Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 
 CHUNK_BYTES = 1 << 22  # of temporaries in a pass over a table: small enough for the cache
+QUERY_BYTES = 12  # of a number of a query, in float32 and float64
 
 
 @runtime_checkable
@@ -38,9 +41,20 @@ def chunks(n: int, row_bytes: int) -> Iterator[slice]:
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
 
 
+def as_array(name: str, given: Any) -> npt.NDArray[Any]:
+    """Return what a user gives as an array, if it is one; a mask, which numpy would drop, is refused."""
+    parts = given if isinstance(given, list | tuple) else ()
+    if isinstance(given, np.ma.MaskedArray) or any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        raise TypeError(f"{name}: a masked array; give a plain one, such as x.filled(0)")
+    try:
+        return np.asarray(given)
+    except Exception as error:  # rows of several lengths, a tensor of a graph, an object of the user's own
+        raise TypeError(f"{name}: no array of numbers ({error})") from error
+
+
 def check_vectors(vectors: npt.ArrayLike) -> Vectors:
     """Return a finite float32 table (n, dim) in C order; not a copy if it is one already, memory-mapped or not."""
-    table = np.asarray(vectors)
+    table = as_array("vectors", vectors)
     if table.dtype.kind not in "fiu":
         raise TypeError(f"vectors are of type {table.dtype}: give a 2-D array of real numbers (n, dim)")
     if table.ndim != 2 or 0 in table.shape:
@@ -52,6 +66,7 @@ def check_vectors(vectors: npt.ArrayLike) -> Vectors:
 
 
 def _convert(table: npt.NDArray[Any]) -> Vectors:
+    check_memory(f"vectors of shape {table.shape}", 4 * table.size)
     converted = np.empty(table.shape, np.float32)
     with np.errstate(over="ignore"):  # values too large for float32 become inf, which check_finite reports
         for rows in chunks(len(table), table.shape[1] * 8):
@@ -78,11 +93,12 @@ def _row_bytes(table: npt.NDArray[Any]) -> tuple[int, int]:
 
 def check_queries(queries: npt.ArrayLike, dim: int) -> Vectors:
     """Return queries as float32 (batch, dim); the batch may be empty."""
-    array = np.asarray(queries)
+    array = as_array("queries", queries)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"queries are of type {array.dtype}: give real numbers (batch, {dim})")
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"queries have shape {array.shape}: give (batch, {dim})")
+    check_memory("queries", QUERY_BYTES * array.size)
     if array.dtype != np.float32:
         with np.errstate(over="ignore"):  # only where needed: it is slow beside the other checks of a small batch
             array = array.astype(np.float32)
@@ -94,21 +110,28 @@ def check_queries(queries: npt.ArrayLike, dim: int) -> Vectors:
 
 def check_k(k: int, n: int) -> int:
     """Return k as an int, if it is a count from 1 to n; every index and action set raises this same error."""
+    accepted = f"give a count from 1 to {show(n)} (int)"
     if isinstance(k, bool) or not isinstance(k, Integral):
-        raise TypeError(f"k={k!r} is not a count: give a count from 1 to {n} (int)")
+        raise TypeError(f"k={show(k)} is not a count: {accepted}")
     if not 1 <= k <= n:
-        raise ValueError(f"k={k} is out of range for {n} actions: give a count from 1 to {n} (int)")
+        raise ValueError(f"k={show(int(k))} is out of range for {show(n)} actions: {accepted}")
     return int(k)
+
+
+def read_ids(ids: npt.ArrayLike) -> Ids:
+    """Return integers as int64; unsigned ones that do not fit become negative."""
+    array = as_array("actions", ids)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"actions are of type {array.dtype}: give integers, the ids or digits of actions")
+    return array.astype(np.int64, copy=False)
 
 
 def check_ids(ids: npt.ArrayLike, n: int | Ids) -> Ids:
     """Return ids as int64, if they are integers from 0 to n - 1 (n may be per digit)."""
-    array = np.asarray(ids)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"actions are of type {array.dtype}: give integers, the ids or digits of actions")
+    array = read_ids(ids)
     # Seen as unsigned, negative ids are huge: one comparison checks both ends.
-    outside = array.astype(np.int64, copy=False).view(np.uint64) >= np.asarray(n, np.uint64)
+    outside = array.view(np.uint64) >= np.asarray(n, np.uint64)
     if outside.any():
         top = int(np.max(n)) - 1
         raise ValueError(f"action {array[outside].flat[0]} is not in the set: give ids or digits from 0 to {top}")
-    return array.astype(np.int64, copy=False)
+    return array

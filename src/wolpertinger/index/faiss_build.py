@@ -1,6 +1,7 @@
 """Build FAISS indexes: from a recipe within a time limit, or from saved bytes."""
 
 import math
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -26,7 +27,23 @@ ROWS_PER_ADD = 1 << 20
 FIRST_ADDED_ROWS = 1 << 12  # after which the time of the rest is estimated
 MIN_LOOPS = 64  # that FAISS may go through when it reads an index: parts of it, beside lists
 _READING = threading.Lock()
+MAX_RECIPE = 200  # characters
+GRAPH, NUMBER = re.compile(r"(?:HNSW|NSG)(\d+)"), re.compile(r"\d+")
+MIN_LINKS, MAX_LINKS = 2, 512  # of one level: with fewer FAISS divides by the logarithm of 1
+MAX_NUMBER = 1 << 12  # in a recipe for any number of vectors
 MAX_COORDINATE = 1e17  # FAISS sums squares in float32; its k-means aborts the process where they overflow
+
+
+def check_recipe(recipe: str, rows: int) -> None:
+    """Refuse recipes that FAISS does not refuse itself, but ends the process over, or fills the memory for."""
+    accepted = f'give "exact", "auto" or a FAISS recipe such as {EXAMPLES}'
+    if len(recipe) > MAX_RECIPE:
+        raise ValueError(f"index={recipe[:MAX_RECIPE]!r}... is no recipe: {accepted}")
+    for links in map(int, GRAPH.findall(recipe)):
+        if not MIN_LINKS <= links <= MAX_LINKS:
+            raise ValueError(f"index={recipe!r}: a graph of {links} links; give it {MIN_LINKS} to {MAX_LINKS}")
+    if (largest := max(map(int, NUMBER.findall(recipe)), default=0)) > max(rows, MAX_NUMBER):
+        raise ValueError(f"index={recipe!r} cannot be built on {rows} vectors, {largest} is too large: {accepted}")
 
 
 class TooSlowError(RuntimeError):
@@ -41,6 +58,7 @@ class TooSlowError(RuntimeError):
 
 def build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) -> Any:
     """Return a trained and filled FAISS index; raise TooSlowError as soon as it will clearly take over `seconds`."""
+    check_recipe(recipe, store.n)
     start = time.perf_counter()
     try:
         index = faiss.index_factory(store.dim, recipe, faiss.METRIC_L2)

@@ -15,6 +15,7 @@ from wolpertinger.index.faiss import FaissIndex
 from wolpertinger.index.faiss_build import TooSlowError
 from wolpertinger.index.store import Store, as_store
 from wolpertinger.index.tuning_run import BuiltIndex, TuningResult, TuningRun
+from wolpertinger.settings import check_number, show
 
 # The paper's names for its three settings of FLANN, and the recall it gives for each.
 RECALLS = {"slow": 0.99, "medium": 0.90, "fast": 0.70}
@@ -43,8 +44,7 @@ class Tuner:
         build_seconds: float = BUILD_SECONDS,
         recipes: list[str] | None = None,
     ) -> None:
-        if not build_seconds >= 0:
-            raise ValueError(f"build_seconds={build_seconds!r}: give a number of at least 0")
+        check_number("build_seconds", build_seconds, most=math.inf)
         self.store = as_store(vectors)
         self.build_seconds = build_seconds
         self._recipes = recipes
@@ -59,6 +59,7 @@ class Tuner:
         self, queries: npt.ArrayLike, *, k: int, recall: float | str, batch: int = BATCH, build: bool = True
     ) -> TuningResult:
         """Find the fastest index for k neighbours at this recall, on these queries; build=False builds no new ones."""
+        check_number("batch", batch, least=1, whole=True)
         k, target = check_k(k, self.store.n), check_recall(recall)
         points = _sample(check_queries(queries, self.store.dim), k)
         if not len(points):
@@ -155,7 +156,7 @@ def check_recall(recall: float | str) -> float:
             raise ValueError(f"recall={recall!r}: {accepted}")
         return RECALLS[recall]
     if isinstance(recall, bool) or not isinstance(recall, Real):
-        raise TypeError(f"recall={recall!r} is not a number: {accepted}")
+        raise TypeError(f"recall={show(recall)} is not a number: {accepted}")
     if not 0 < recall <= 1:
         raise ValueError(f"recall={recall!r}: {accepted}")
     return float(recall)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.learners.base import Networks, Transitions, minimise
 from wolpertinger.networks import PolyakUpdate
 from wolpertinger.policy import Policy, Ranking, States
@@ -45,7 +46,7 @@ class DDPG(Settings):
         check_choice("gradient_at", self.gradient_at, ("proto", "action"))
         check_number("anchor", self.anchor)
         check_number("max_grad_norm", self.max_grad_norm, optional=True)
-        check_number("target_samples", self.target_samples, whole=True)
+        check_number("target_samples", self.target_samples, most=MAX_CANDIDATES, whole=True)
 
     def __call__(self, networks: Networks, policy: Policy, tau: float) -> "DDPGLearner":
         return DDPGLearner(self, networks, policy, tau)
@@ -127,5 +128,5 @@ class DDPGLearner:
             proto = proto + (chosen.vectors[:, 0] - proto).detach()
         loss = -critic.values(critic(batch.obs, proto)[0]).mean()
         if self.settings.anchor:
-            loss = loss + self.settings.anchor * actor.distance(batch.next_obs, best.vectors[:, 0])
+            loss = loss + float(self.settings.anchor) * actor.distance(batch.next_obs, best.vectors[:, 0])
         return loss

@@ -16,6 +16,7 @@ from wolpertinger.networks.scaling import ScaledModel, Standardize
 from wolpertinger.networks.two_tower import TwoTower
 from wolpertinger.settings import Settings, check_number, read_settings
 
+MAX_CRITICS, MAX_DROPOUT = 100, 0.99
 CRITICS: dict[str, type[Settings]] = {"mlp": MLP, "two-tower": TwoTower, "per-item": PerItem}
 """The forms of a critic, by their short names."""
 
@@ -52,9 +53,8 @@ class Critic(ScaledModel):
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
-        check_number("n_critics", n_critics, least=1, whole=True)
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout={dropout!r}: give a share of the critic's units in [0, 1)")
+        check_number("n_critics", n_critics, least=1, most=MAX_CRITICS, whole=True)
+        check_number("dropout", dropout, most=MAX_DROPOUT)
         width = features_extractor.features_dim
         learned = bool(state_arch) or next(features_extractor.parameters(), None) is not None
         self.state_layers = nn.Sequential()

@@ -3,12 +3,15 @@
 import torch
 from torch import Tensor, nn
 
+from wolpertinger.settings import check_memory, show
+
 STEP = 2**-10  # vectors that differ by less in every number, where numbers are about 1, may share a row
 PRIME = 2**31 - 1
 SCALE = 2.0  # of a row: by how much more than the learning rate an update may move its output
 MAX_ROWS = 2**26
 HASH = ("factors", "mixer")  # buffers that never change
 DISTANCES_AT_ONCE = 2**22
+BYTES = 20  # of a number with its gradient, its two moments and its target
 
 
 class HashedEmbedding(nn.Module):
@@ -38,6 +41,7 @@ class HashedEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.scale, self.neighbours, self.optimism = scale, neighbours, optimism
+        check_memory(f"an embedding of {rows:,} rows of {outputs:,} numbers", BYTES * rows * outputs)
         self.rows = nn.Parameter(torch.zeros(rows, outputs))
         self.register_buffer("factors", torch.randint(1, PRIME, (inputs,)))
         self.register_buffer("mixer", torch.randint(1, PRIME, (2,)))
@@ -91,7 +95,7 @@ def count_rows(name: str, rows: int | float, n_actions: int) -> int:
     count = (round(rows * n_actions) if isinstance(rows, float) else rows) if is_right else -1
     if not 0 <= count <= MAX_ROWS:
         raise ValueError(
-            f"{name}={rows!r} with {n_actions:,} actions: give rows, a whole number from 0 to {MAX_ROWS:,}, or "
+            f"{name}={show(rows)} with {n_actions:,} actions: give rows, a whole number from 0 to {MAX_ROWS:,}, or "
             "with a point how many times as many as there are actions"
         )
     return count

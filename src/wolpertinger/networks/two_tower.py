@@ -14,6 +14,7 @@ from wolpertinger.settings import Settings, check_flag, check_number
 # Of a row of an action that is known by its number, beside `embedding_scale`: no network helps it, and most updates
 # pass it by. 1 learns less on bandits of 100 and 5,000 actions, 7 no more.
 ROW_SCALE = 3.0
+MAX_WIDTH = 2**16
 SMALL_LINEAR = 0.1  # of an action's linear path at first
 
 
@@ -43,7 +44,7 @@ class TwoTower(Settings):
     In units of the reward, or, with `standardize`, of the returns' spread."""
 
     def __post_init__(self) -> None:
-        check_number("width", self.width, least=1, whole=True)
+        check_number("width", self.width, least=1, most=MAX_WIDTH, whole=True)
         check_flag("linear", self.linear)
         check_number("embedding_scale", self.embedding_scale, above=True)
         count_rows("state_embedding", self.state_embedding, 0)

@@ -24,7 +24,7 @@ from wolpertinger.policy.allowed_search import best_allowed
 from wolpertinger.policy.candidates import Candidates, RaggedCandidates
 from wolpertinger.policy.sources import CandidateSource, Nearest, SourceFactory, UnionSource
 from wolpertinger.policy.states import States
-from wolpertinger.settings import Settings, check_number, read_settings
+from wolpertinger.settings import Settings, check_number, read_settings, show
 
 MAX_KEYS = 2**24  # actions whose keys are kept: 4 GB of 65 numbers each
 # Keys refreshed per update, on average, unless the user says how often: without and with an index, which has to be
@@ -66,7 +66,7 @@ class Union(Settings):
 
     def __post_init__(self) -> None:
         if not isinstance(self.sources, list | tuple) or len(self.sources) < 2:
-            raise ValueError(f"sources={self.sources!r}: give two or more, such as (Nearest(), BestByCritic())")
+            raise ValueError(f"sources={show(self.sources)}: give two or more, such as (Nearest(), BestByCritic())")
         known = {"nearest": Nearest, "critic": BestByCritic}
         read = (part if isinstance(part, Settings) else read_settings("sources", part, known) for part in self.sources)
         object.__setattr__(self, "sources", tuple(read))
@@ -164,7 +164,7 @@ class CriticSearch(CandidateSource):
         if self.age < (1 if self._expired else self.every):
             return
         is_comparable = self._keys is not None and self._version == self.actions.version and self._recent
-        # A look at the search that only the log needs: not at every refresh of small sets, which come with every update.
+        # Only the log needs it, so it is not done at every refresh of small sets, which come with every update.
         is_due = self._compared_at is None or self._updates - self._compared_at >= COMPARED_EVERY
         before = self._best_of_recent() if is_comparable and is_due else None
         self.snapshot.load_state_dict(self.critic.state_dict())

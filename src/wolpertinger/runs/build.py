@@ -15,9 +15,11 @@ from wolpertinger.index.tune import BUILD_SECONDS
 from wolpertinger.runs.config import RunConfig
 from wolpertinger.runs.presets import TASKS
 from wolpertinger.runs.scores import SCORERS, Scorer
+from wolpertinger.settings import check_keywords, read_settings
 
 MAX_TABLE_ROWS = 1 << 24
 EMBEDDED_AT_ONCE = 1 << 16
+NOT_SET = ("policy", "env", "actions", "k", "seed", "device", "_init_setup_model")  # of the agent's arguments, here
 
 
 def make_env(config: RunConfig, n_envs: int | None = None) -> VecEnv:
@@ -25,7 +27,11 @@ def make_env(config: RunConfig, n_envs: int | None = None) -> VecEnv:
     env_id, options = TASKS[config.task].env_id, dict(config.env)
     if gym.spec(env_id).vector_entry_point is None:
         options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP}
-    return VecMonitor(GymnasiumVecEnv(gym.make_vec(env_id, num_envs=n_envs or config.n_envs, **options)))
+    try:
+        made = gym.make_vec(env_id, num_envs=n_envs or config.n_envs, **options)
+    except (gym.error.Error, ModuleNotFoundError) as error:  # of an environment of others
+        raise ValueError(f"env_id={config.env.get('env_id', env_id)!r} cannot be made: {error}") from error
+    return VecMonitor(GymnasiumVecEnv(made))
 
 
 def make_scorer(config: RunConfig, episodes: int, seed: int) -> Scorer:
@@ -46,10 +52,13 @@ def make_actions(config: RunConfig, env: VecEnv) -> ActionTable | None:
 
 def agent_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """A config's settings of the agent, which are JSON, as arguments of `Wolpertinger`."""
+    check_keywords("the agent", settings, Wolpertinger, without=NOT_SET)
     spec = settings.get("exploration", {})
     if not isinstance(spec, dict):
         raise ValueError(f"exploration={spec!r}: give its settings by name, as exploration.epsilon")
-    return {**settings, "exploration": Exploration(**spec)}
+    exploration = read_settings("exploration", {"kind": Exploration.kind, **spec}, {Exploration.kind: Exploration})
+    freq = {"train_freq": tuple(settings["train_freq"])} if isinstance(settings.get("train_freq"), list) else {}
+    return {**settings, **freq, "exploration": exploration}
 
 
 def _make_table(actions: Any, config: RunConfig) -> ActionTable:

@@ -10,8 +10,10 @@ from wolpertinger.envs.puddle_map import load_map
 from wolpertinger.index.tune import check_recall
 from wolpertinger.policy import make_source_settings
 from wolpertinger.runs.presets import PRESET_NAMES, find_preset, merge
+from wolpertinger.settings import MAX_SEED, check_kind, show
 
 VERSION = 1  # of config.json
+MAX_ENVS = 2**16
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Setting:
     absent: str | None = None
     """What happens if it is None, in words."""
     least: int | None = None
+    most: int | None = None
     above: float | None = None
     choices: tuple[str, ...] | None = None
 
@@ -73,8 +76,8 @@ class RunConfig:
         absent="no limit",
         above=0,
     )
-    n_envs: int = _setting("environments stepped together", "the run", option="envs", least=1)
-    seed: int = _setting("of networks, exploration and environments", "the run", 0)
+    n_envs: int = _setting("environments stepped together", "the run", option="envs", least=1, most=MAX_ENVS)
+    seed: int = _setting("of networks, exploration and environments", "the run", 0, least=0, most=MAX_SEED)
 
     def __post_init__(self) -> None:
         hints = get_type_hints(RunConfig)
@@ -116,12 +119,15 @@ def make_config(
     :param changes: settings of the agent, laid over the preset's.
     :param settings: any other field of `RunConfig`.
     """
-    chosen = find_preset(task, preset or "default")
+    for name, given in (("env", env), ("changes", changes)):
+        check_kind(name, given, dict | None, "settings by name")
+    preset = "default" if preset is None else preset
+    chosen = find_preset(task, preset)
     options = {name: option.default for name, option in chosen.env.items()} | _given(env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
     return RunConfig.from_dict(
-        {"n_envs": chosen.n_envs, "steps": chosen.steps, "k": chosen.k, "preset": preset or "default"}
+        {"n_envs": chosen.n_envs, "steps": chosen.steps, "k": chosen.k, "preset": preset}
         | _given(settings)
         | {"task": task, "env": _given(options), "agent": merge(chosen.agent, changes or {})}
     )
@@ -168,6 +174,8 @@ def _check(name: str, value: Any, hint: Any, setting: Setting | None) -> None:
         return
     if setting.least is not None and value < setting.least:
         raise ValueError(f"{name}={value!r}: give at least {setting.least}")
+    if setting.most is not None and value > setting.most:
+        raise ValueError(f"{name}={value!r}: give {setting.most:,} at most")
     if setting.above is not None and not value > setting.above:
         raise ValueError(f"{name}={value!r}: give more than {setting.above:g}")
 
@@ -178,7 +186,7 @@ def _check_kind(name: str, value: Any, kinds: set[type]) -> None:
     if is_flag or not isinstance(value, tuple(accepted)):
         names = {int: "a whole number", float: "a number", str: "text", bool: "true or false", dict: "settings by name"}
         wanted = " or ".join(sorted(names[kind] for kind in kinds))
-        raise TypeError(f"{name}={value!r}: give {wanted}")
+        raise TypeError(f"{name}={show(value)}: give {wanted}")
 
 
 def _check_env(env: dict[str, Any], task: str, preset: str) -> None:

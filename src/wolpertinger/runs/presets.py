@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wolpertinger.settings import check_choice
+
 
 @dataclass(frozen=True)
 class EnvOption:
@@ -217,8 +219,8 @@ def find_preset(task: str, preset: str) -> Preset:
 
     "few-items" is for catalogues of which few items are good for many users.
     """
-    if task not in TASKS:
-        raise ValueError(f"task={task!r}: give one of {', '.join(TASKS)}")
+    check_choice("task", task, TASKS)
+    check_choice("preset", preset, PRESET_NAMES)
     default = TASKS[task]
     if preset == "few-items":
         if task != "recommender":
@@ -229,12 +231,10 @@ def find_preset(task: str, preset: str) -> Preset:
         return default
     if preset == "nearest":
         return nearest
-    if preset == "paper":
-        plain = {**PAPER, "learning_starts": nearest.agent.get("learning_starts", 1_000)}
-        if task != "recommender":  # the others offer nothing to guide exploration
-            plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
-        return replace(nearest, agent=plain)
-    raise ValueError(f"preset={preset!r}: give one of {', '.join(map(repr, PRESET_NAMES))}")
+    plain = {**PAPER, "learning_starts": nearest.agent.get("learning_starts", 1_000)}
+    if task != "recommender":  # the others offer nothing to guide exploration
+        plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
+    return replace(nearest, agent=plain)
 
 
 def merge(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

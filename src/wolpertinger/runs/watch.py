@@ -1,6 +1,5 @@
 """Watch a run's agent at work: as a film, or in a window."""
 
-import math
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
@@ -15,11 +14,13 @@ from wolpertinger.runs.config import read_config
 from wolpertinger.runs.evaluation import load_agent
 from wolpertinger.runs.film import check_suffix, write_film
 from wolpertinger.runs.presets import TASKS
+from wolpertinger.settings import check_number, check_seed
 
 if TYPE_CHECKING:
     from wolpertinger.envs.rendering.canvas import Frame
 
 MAX_FRAMES = 3_000
+MIN_FPS, MAX_FPS = 0.01, 1_000
 
 
 @runtime_checkable
@@ -84,15 +85,14 @@ class Player:
         max_frames: int = MAX_FRAMES,
     ) -> None:
         for name, value in (("episodes", episodes), ("every", every), ("max_frames", max_frames)):
-            if value < 1:
-                raise ValueError(f"{name}={value}: give at least 1")
-        if fps is not None and not (fps > 0 and math.isfinite(fps)):
-            raise ValueError(f"fps={fps}: give a finite number above 0")
+            check_number(name, value, least=1, whole=True)
+        check_seed("seed", seed)
+        check_number("fps", fps, least=MIN_FPS, most=MAX_FPS, optional=True)
         config = read_config(folder)
         self.agent: Wolpertinger = load_agent(folder, config, checkpoint, 1)[0]
         self.env: gym.Env = gym.make(TASKS[config.task].env_id, render_mode="rgb_array", **config.env)
         self.episodes, self.seed, self.every, self.max_frames = episodes, seed, every, max_frames
-        self.fps = fps or self.env.metadata.get("render_fps", 30) / every
+        self.fps = fps or max(MIN_FPS, self.env.metadata.get("render_fps", 30) / every)
         self.film = Film()
 
     def play(self) -> Iterator["Frame"]:

@@ -121,5 +121,5 @@ def test_both_checkers_find_nothing_in_any_mode(monkeypatch):
 
 
 def test_an_unknown_render_mode_is_refused():
-    with pytest.raises(ValueError, match='render_mode=\'ascii\': give "rgb_array", "human" or None'):
+    with pytest.raises(ValueError, match="render_mode='ascii': give 'rgb_array', 'human' or None"):
         gym.make(ID, render_mode="ascii")

@@ -48,5 +48,5 @@ def test_no_mode_draws_nothing_and_says_so_when_asked():
 
 
 def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match='render_mode=\'ascii\': give "rgb_array", "human" or None'):
+    with pytest.raises(ValueError, match="render_mode='ascii': give 'rgb_array', 'human' or None"):
         Screen("ascii", title="test", fps=1)

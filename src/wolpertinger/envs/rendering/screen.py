@@ -6,6 +6,7 @@ import gymnasium as gym
 
 from wolpertinger.envs.rendering.canvas import Frame
 from wolpertinger.envs.rendering.window import Window
+from wolpertinger.settings import check_choice
 
 RENDER_MODES = ["rgb_array", "human"]
 
@@ -14,8 +15,7 @@ class Screen:
     """Returns pictures ("rgb_array"), shows them in a window ("human"), or draws none (None)."""
 
     def __init__(self, mode: str | None, *, title: str, fps: float) -> None:
-        if mode is not None and mode not in RENDER_MODES:
-            raise ValueError(f'render_mode={mode!r}: give "rgb_array", "human" or None')
+        check_choice("render_mode", mode, RENDER_MODES, optional=True)
         self.mode, self.title, self.fps = mode, title, fps
         self._window: Window | None = None
 

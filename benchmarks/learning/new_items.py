@@ -209,7 +209,11 @@ def run(name: str, arguments: dict[str, Any]) -> None:
         found: Any = {"items swapped": share(UserModel(*rules(shop.of(shop.kept))), policy)}
     else:
         found = measure(agent, shop)
-    content = {"name": name, "command": f"python -m benchmarks.learning.new_items {name!r}", "config": asdict(config)}
+    content: dict[str, Any] = {
+        "name": name,
+        "command": f"python -m benchmarks.learning.new_items {name!r}",
+        "config": asdict(config),
+    }
     content |= {"seconds": seconds, "found": found, "environment": environment()}
     result_path(name).write_text(json.dumps(content, indent=1) + "\n")
 

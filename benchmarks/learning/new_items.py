@@ -299,7 +299,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("README.md", "new-items"): table,
     ("docs/search.md", "new-items"): table,
     ("docs/search.md", "guided"): guided_table,
-    ("docs/decisions/027-new-states-and-items.md", "new-items-tried"): tried_table,
+    ("docs/decisions/028-new-states-and-items.md", "new-items-tried"): tried_table,
 }
 
 

@@ -53,5 +53,5 @@ def test_an_agent_of_the_old_items_is_measured_on_the_rest(shop):
     config = make_config("recommender", steps=3_200, n_envs=32, changes=merge(changes, KEPT))
     found = measure(train(shop.of(shop.old), config), shop)
     assert all(0 <= value <= 1 for how in found.values() for value in how.values())
-    for name in ("seen states", "seen states, one step"):  # rows of what was seen are as they are
-        assert found["with"][name] == found["without"][name]
+    for name in ("seen states", "seen states, one step"):  # but for items that were hardly tried
+        assert found["with"][name] == pytest.approx(found["without"][name], abs=0.1)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 
 from wolpertinger.index.base import Vectors
-from wolpertinger.index.recipes import check_stored
 from wolpertinger.index.store import Store
 from wolpertinger.threads import count_threads, is_forked
 
@@ -157,8 +156,10 @@ def add_rows(index: Any, store: Store, start: int) -> None:
 
 
 def read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
-    """Deserialise a FAISS index, if it is what the recipe builds for this store."""
-    check_stored(recipe, store.size, store.dim)
+    """Deserialise a FAISS index, if it is what the recipe builds for this store.
+
+    One that a file names has been through `check_stored`: FAISS makes whatever a recipe asks for.
+    """
     try:
         with _read_limits(len(data), store.size):
             index = faiss.deserialize_index(data)

@@ -18,6 +18,7 @@ MAX_PACKAGE = 10_000 + sum(
         "the newcomer's warnings and threads": 200,
         "a run that is never lost": 1_500,
         "valid actions, ranked lists, slates": 2_000,
+        "arguments in our own words": 50,
     }.values()
 )
 SETS = {"ActionTable", "ActionProduct", "ActionIds"}

@@ -135,7 +135,7 @@ def check_names(name: str, given: Iterable[str] | None, known: Collection[str]) 
     """Return what is named, which is a list of some of the known names; None names nothing."""
     if given is None:
         return set()
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if not isinstance(given, list | tuple | set | frozenset):
         raise TypeError(f"{name}={show(given)}: give a list of names of {', '.join(known)}")
     listed = list(given)
     if unknown := sorted(str(part) for part in listed if not isinstance(part, str) or part not in known):

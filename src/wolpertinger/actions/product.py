@@ -26,7 +26,7 @@ Space = ActionSpace | Literal["discrete", "multidiscrete"]
 CONFIG, LEVELS = "product.json", "levels.safetensors"
 
 BLOCK_BYTES = 1 << 25  # temporaries of a lookup
-TABLE_ROWS = 4096
+TABLE_ROWS, MAX_FACTORS = 4096, 2**20
 
 
 class ActionProduct(ActionSet):
@@ -43,6 +43,8 @@ class ActionProduct(ActionSet):
         is_text = isinstance(levels, str | bytes | np.ma.MaskedArray)
         if is_text or not isinstance(levels, Sequence | np.ndarray) or not getattr(levels, "ndim", 1):
             raise TypeError(f"levels={show(levels)}: give a list with the levels of each factor")
+        if len(levels) > MAX_FACTORS:
+            raise ValueError(f"levels of {len(levels):,} factors: give {MAX_FACTORS:,} at most")
         factors = share_factors([check_levels(number, factor) for number, factor in enumerate(levels)])
         if not len(levels):
             raise ValueError("levels are empty: give at least one factor, such as [np.linspace(-1, 1, 21)]")

@@ -1,6 +1,7 @@
 """The command line, one file a command: `wolpertinger train recommender`, `wolpertinger evaluate RUN`, ..."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -33,7 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (add_train, add_evaluate, add_watch, add_index):
         add(commands)
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if any(text == "--" or text.endswith("=--") for text in given):
+        parser.error(
+            "-- is no value, and ends no options here: leave it out"
+        )  # argparse would make an empty list of it
+    options = parser.parse_args(given)
 
     def run() -> None:
         _require_packages()

@@ -36,9 +36,9 @@ class RecommenderTask:
         guided = min(DEFAULT_GUIDED, self.model.n) if guided is None else guided
         check_number("guided", guided, least=1, most=self.model.n, whole=True)
         check_kind("names", catalogue.names, list | tuple | np.ndarray | None, "a list with a name per item")
+        if catalogue.names is not None and len(catalogue.names) != self.model.n:
+            raise ValueError(f"{len(catalogue.names)} names for {self.model.n} items: give one name per item")
         self.names = None if catalogue.names is None else list(catalogue.names)
-        if self.names is not None and len(self.names) != self.model.n:
-            raise ValueError(f"{len(self.names)} names for {self.model.n} items: give one name per item")
         self.n_guided = guided
         self.observation_space = spaces.Box(self.actions.low, self.actions.high, dtype=np.float32)
         self._guided: Ids | None = None

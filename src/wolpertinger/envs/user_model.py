@@ -74,6 +74,10 @@ class UserModel:
 
     def evaluate(self, policy: Any) -> Array:
         """Exact value of every state under a policy: an item per state (n,), or a matrix of chances (n, n)."""
+        if np.ndim(policy) == 2 and np.shape(policy) != (self.n, self.n):
+            raise ValueError(
+                f"policy of shape {np.shape(policy)}: give ({self.n}, {self.n}), chances in rows that sum to 1"
+            )
         if sp.issparse(policy) or np.ndim(policy) == 2:
             return self._evaluate_chances(sp.csr_array(policy))
         items = np.asarray(policy)

@@ -177,8 +177,8 @@ def _entries(sparse: Any) -> tuple[int, Ids, Ids, Array]:
         sparse = as_numbers("acceptance", sparse)
         if sparse.ndim != 2:
             raise ValueError(f"acceptance has shape {sparse.shape}: give a square matrix of at least 2 items")
-    elif sparse.dtype.kind not in "fiub":
-        raise TypeError(f"acceptance is of type {sparse.dtype}: give chances in [0, 1]")
+    elif (kind := getattr(sparse, "dtype", np.dtype(float))).kind not in "fiub":
+        raise TypeError(f"acceptance is of type {kind}: give chances in [0, 1]")
     given = sp.coo_array(sparse, dtype=np.float64)
     n = given.shape[0]
     if given.shape != (n, n) or n < 2:

@@ -14,6 +14,11 @@ from wolpertinger.agent.arguments import check_observation
 NAN = float("nan")
 
 
+def name(value):
+    """The same in every process, which pytest-xdist wants; functions and objects tell their address."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -42,7 +47,7 @@ NAN = float("nan")
         ({"policy": "BestPolicy"}, "policy='BestPolicy': give one of 'MlpPolicy', 'CnnPolicy', 'MultiInputPolicy'"),
         ({"env": "Nope-v1"}, "env='Nope-v1' cannot be made: "),
     ],
-    ids=repr,
+    ids=name,
 )
 def test_numbers_and_names_are_checked(given, message):
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -63,7 +68,7 @@ def test_numbers_and_names_are_checked(given, message):
         ({"env": 5}, "env=5: give an environment, or the id of one"),
         ({"tensorboard_log": 5}, "tensorboard_log=5: give the path of a folder or None"),
     ],
-    ids=repr,
+    ids=name,
 )
 def test_kinds_are_checked(given, message):
     with pytest.raises(TypeError, match=re.escape(message)):
@@ -106,7 +111,7 @@ def test_what_learn_is_given_is_checked(given, message):
         ([[1, 2], [3]], "the observation: no array of numbers"),
         (torch.zeros(2, requires_grad=True), "the observation: no array of numbers"),
     ],
-    ids=repr,
+    ids=name,
 )
 def test_observations_are_checked(ask, given, message):
     agent = small_agent()

@@ -156,12 +156,13 @@ def check_keywords(name: str, given: Any, call: Callable[..., Any], *, without: 
 
 def check_memory(what: str, nbytes: int, *, of: str = "free") -> None:
     """Refuse what does not fit into "free" memory; into "all" of it, where it is filled little by little."""
-    if nbytes > SMALL and nbytes > (room := _memory(MEMORY[of])):
+    if nbytes > SMALL and nbytes > (room := count_memory(of)):
         raise ValueError(f"{what} would take {nbytes:,} bytes of memory, {room:,} are there: give less")
 
 
-def _memory(line: str) -> int:
-    """Bytes that a line of MEMINFO tells, or that the process may still take, if that is less."""
+def count_memory(of: str) -> int:
+    """Bytes of "free" memory, or "all" of it, or that the process may still take, if that is less."""
+    line = MEMORY[of]
     if not MEMINFO.exists():  # not Linux: nobody knows
         return LARGEST_WHOLE
     told = {part[0]: int(part[1]) for part in map(str.split, MEMINFO.read_text().splitlines())}

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from tests.agent.envs import TargetEnv, small_agent
 from wolpertinger import Wolpertinger
-from wolpertinger.agent.arguments import check_observation
+from wolpertinger.agent.arguments import DEFAULT_BUFFER, check_observation, fit_buffer
 
 NAN = float("nan")
 
@@ -81,6 +81,16 @@ def test_sizes_that_cannot_fit_are_refused_with_their_bytes():
         small_agent(buffer_size=10**12)
     with pytest.raises(ValueError, match=r"net_arch=\[65536, .* would take [\d,]{12,} bytes of memory"):
         small_agent(policy_kwargs={"net_arch": [2**16] * 64})
+
+
+def test_the_default_replay_buffer_is_made_to_fit():
+    pictures, few = spaces.Box(0, 255, (2**26,), np.uint8), spaces.Discrete(4)
+    with pytest.warns(UserWarning, match=r"67,108,864 bytes: the replay buffer keeps the last [\d,]+ tr"):
+        kept = fit_buffer(DEFAULT_BUFFER, pictures, few, shares=False)
+    assert 0 < kept < DEFAULT_BUFFER
+    assert fit_buffer(DEFAULT_BUFFER, spaces.Box(0, 1, (4,)), few, shares=False) == DEFAULT_BUFFER
+    with pytest.raises(ValueError, match="buffer_size=999,999 would take"):
+        fit_buffer(999_999, pictures, few, shares=False)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class Wolpertinger(RestrictedAlgorithm):
         train_freq: int | tuple[int, str] | None = None, gradient_steps: int | None = None,
         standardize: bool | None = None, preset: str = "auto",
         # Stable-Baselines3's.
-        buffer_size: int = 1_000_000, replay_buffer_class: type[ReplayBuffer] | None = None,
+        buffer_size: int = arguments.DEFAULT_BUFFER, replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None, optimize_memory_usage: bool = False,
         policy_kwargs: dict[str, Any] | None = None, stats_window_size: int = 100, tensorboard_log: str | None = None,
         verbose: int = 0, seed: int | None = None, device: torch.device | str = "auto",
@@ -168,7 +168,7 @@ class Wolpertinger(RestrictedAlgorithm):
         ours = {name: given[name] for name in ("rerank", "critic", "candidates")}
         k = resolve_k(given["k"], self.actions.n)
         spaces, shares = (self.observation_space, self.action_space), self.optimize_memory_usage
-        arguments.check_buffer(self.buffer_size, *spaces, shares=shares)
+        self.buffer_size = arguments.fit_buffer(self.buffer_size, *spaces, shares=shares)
         self.policy_kwargs = {**self.policy_kwargs, "actions": self.actions, "k": k, **ours}
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target

@@ -1,5 +1,6 @@
 """Validation of the agent's arguments: kinds and ranges, before anything is built from them."""
 
+import warnings
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -26,6 +27,7 @@ from wolpertinger.settings import (
     check_kind,
     check_memory,
     check_number,
+    count_memory,
     show,
 )
 
@@ -48,6 +50,8 @@ OWN = {"actions", "k", "rerank", "critic", "candidates"}  # of the policy's, giv
 OF_SPACES = {"observation_space", "action_space", "lr_schedule"}
 OF_BUFFER = {"buffer_size", "observation_space", "action_space", "device", "n_envs", "optimize_memory_usage"}
 MAX_WIDTH, MAX_LAYERS = 2**16, 64
+DEFAULT_BUFFER = 1_000_000  # transitions
+BUFFER_SHARE = 0.5  # of the machine's memory that a replay buffer of the default size may take
 
 
 def check_arguments(given: dict[str, Any], policy: Any, aliases: Mapping[str, type], device: Any) -> None:
@@ -141,12 +145,18 @@ def _is_arch(layers: Any) -> bool:
     return len(layers) <= MAX_LAYERS
 
 
-def check_buffer(size: int, observations: spaces.Space, actions: spaces.Space, *, shares: bool) -> None:
-    """Refuse a replay buffer that this machine could not fill."""
+def fit_buffer(size: int, observations: spaces.Space, actions: spaces.Space, *, shares: bool) -> int:
+    """The size of a replay buffer that this machine can fill: another is refused, the default is made smaller."""
     parts = observations.values() if isinstance(observations, spaces.Dict) else [observations]
     each = sum(prod(part.shape or (1,)) * np.dtype(part.dtype).itemsize for part in parts)
-    needed = size * ((1 if shares else 2) * each + 8 * prod(actions.shape or (1,)) + 12)
-    check_memory(f"buffer_size={size:,}", needed, of="all")
+    row = (1 if shares else 2) * each + 8 * prod(actions.shape or (1,)) + 12
+    room = int(BUFFER_SHARE * count_memory("all")) // row
+    if size == DEFAULT_BUFFER and size > room > 0:
+        text = f"observations of {each:,} bytes: the replay buffer keeps the last {room:,} transitions, not {size:,}"
+        warnings.warn(f"{text}, as the memory here has no room for more; buffer_size= says how many", stacklevel=5)
+        return room
+    check_memory(f"buffer_size={size:,}", size * row, of="all")
+    return size
 
 
 def check_learn(steps: Any, callback: Any, log_interval: Any, log_name: Any, **flags: Any) -> None:

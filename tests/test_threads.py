@@ -135,6 +135,15 @@ def test_an_error_waits_for_the_other_slices():
     assert ended == [slice(5, 10)]
 
 
+@pytest.fixture
+def interruptible():
+    """A shell lets what it starts in the background ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_interrupts_work_and_the_threads_are_still_there():
     set_threads(2)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))

@@ -336,7 +336,7 @@ def test_an_unknown_option_is_refused():
 
 
 def test_an_unknown_policy_is_refused():
-    with pytest.raises(ValueError, match="RnnPolicy unknown"):
+    with pytest.raises(ValueError, match="policy='RnnPolicy': give one of"):
         small_agent(policy="RnnPolicy")
 
 

@@ -65,6 +65,7 @@ def test_a_lookup_is_a_few_calls_from_the_loop(index, settings, monkeypatch):
 
 def test_a_search_by_the_critic_is_a_few_calls_from_the_loop(monkeypatch):
     monkeypatch.setattr(critic_search, "INDEXED_FROM", 1)
+    monkeypatch.setattr(critic_search, "SCANNED_QUERIES", 0)
     agent = small_agent(TargetEnv(grid(8, 2), length=5), critic="two-tower", candidates=BestByCritic(refresh_every=5))
     chains = watch(monkeypatch, InnerProductIndex)
     agent.learn(30)

@@ -89,7 +89,7 @@ def test_any_size_and_dimension(items, dim):
 
 @pytest.mark.parametrize("arguments", [(9, 20), (0, 20), (49, 0), (49, -1)])
 def test_too_small_is_refused(arguments):
-    with pytest.raises(ValueError, match=r"(items|dim)=.*: give at least"):
+    with pytest.raises(ValueError, match=r"(items|dim)=.*: give a whole number of at least"):
         generate(*arguments)
 
 

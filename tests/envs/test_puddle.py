@@ -280,10 +280,10 @@ def test_what_is_no_plan_is_refused(plan, action, message):
         ({"plan": 2.5}, ValueError, "plan=2.5: give a whole number from 1 to 64"),
         ({"plan": True}, ValueError, "plan=True: give a whole number"),
         ({"window": 10}, ValueError, "window=10: give an odd number"),
-        ({"window": 1}, ValueError, "window=1: give a whole number of at least 3"),
-        ({"window": "11"}, ValueError, "window='11': give a whole number of at least 3"),
-        ({"max_moves": 0}, ValueError, "max_moves=0: give a whole number of at least 1"),
-        ({"max_moves": 9.5}, ValueError, "max_moves=9.5: give a whole number of at least 1"),
+        ({"window": 1}, ValueError, "window=1: give a whole number from 3 to"),
+        ({"window": "11"}, ValueError, "window='11': give a whole number from 3 to"),
+        ({"max_moves": 0}, ValueError, "max_moves=0: give a whole number from 1 to"),
+        ({"max_moves": 9.5}, ValueError, "max_moves=9.5: give a whole number from 1 to"),
         ({"size": 1}, ValueError, "size=1: give a whole number from 2"),
         ({"size": (3, 4, 5)}, ValueError, r"size=\(3, 4, 5\): give a whole number from 2 to 1,000, or two of them"),
         ({"map_seed": -1}, ValueError, "map_seed=-1: give a whole number of at least 0"),
@@ -303,7 +303,7 @@ def test_what_an_option_may_not_be(options, error, message):
 
 
 def test_a_number_of_agents_is_at_least_one():
-    with pytest.raises(ValueError, match="num_envs=0: give a whole number of at least 1"):
+    with pytest.raises(ValueError, match="num_envs=0: give a whole number from 1 to"):
         make_vector(0)
 
 

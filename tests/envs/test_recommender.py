@@ -211,11 +211,11 @@ def test_gymnasium_makes_one_user_or_many():
     ("options", "error", "message"),
     [
         ({"item": 49}, TypeError, "unknown option item: the recommender takes guided, items, dim"),
-        ({"data": "netflix"}, ValueError, "data='netflix': give one of generated, complete-journey"),
+        ({"data": "netflix"}, ValueError, "data='netflix': give one of 'generated', 'complete-journey'"),
         ({"reward": "price"}, ValueError, "reward='price' goes with data=\"complete-journey\""),
         ({"items": 9}, ValueError, "items=9: give a whole number of at least 10"),
         ({"dim": 0}, ValueError, "dim=0: give a whole number of at least 1"),
-        ({"items": 49, "median_best": 2}, ValueError, "median_best=2: give a chance"),
+        ({"items": 49, "median_best": 2}, ValueError, "median_best=2: give a finite number above 0, 1 at most"),
     ],
 )
 def test_what_an_option_may_not_be(options, error, message):
@@ -288,5 +288,5 @@ def test_the_users_own_recommender_steps_many_users_too():
     obs, _ = users.reset(seed=0)
     assert obs.shape == (8, 5)
     assert users.model is env.model
-    with pytest.raises(ValueError, match="num_envs=0: give a whole number of at least 1"):
+    with pytest.raises(ValueError, match="num_envs=0: give a whole number from 1 to"):
         env.vector(0)

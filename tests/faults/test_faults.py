@@ -77,4 +77,4 @@ def test_the_judge_tells_our_words_from_others():
 def test_crashes_and_hangs_are_noticed():
     assert odd.meet(lambda: os.kill(os.getpid(), signal.SIGSEGV))["came_to"] == "crash"
     assert odd.meet(lambda: time.sleep(60), seconds=0.2)["came_to"] == "hang"
-    assert odd.meet(lambda: np.ones(2**32))["said"].startswith("_ArrayMemoryError")
+    assert "Unable to allocate 32.0 GiB" in odd.meet(lambda: np.ones(2**32))["said"]

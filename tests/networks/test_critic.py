@@ -111,5 +111,5 @@ def test_interaction_is_true_or_false(interaction):
 
 @pytest.mark.parametrize("n_critics", [0, 1.5, True])
 def test_critics_are_counted(n_critics):
-    with pytest.raises(ValueError, match=r"n_critics=.*: give a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"n_critics=.*: give a whole number from 1 to 100"):
         small_agent(policy_kwargs={"n_critics": n_critics})

@@ -100,7 +100,7 @@ def test_an_embedding_without_scale_is_refused(scale):
 
 @pytest.mark.parametrize("width", [0, 2.5, True, "wide"])
 def test_a_width_that_cannot_be_is_refused(width):
-    with pytest.raises(ValueError, match=r"width=.*: give a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"width=.*: give a whole number from 1 to 65536"):
         TwoTower(width=width)
 
 

@@ -67,7 +67,7 @@ def test_a_set_that_has_its_result_is_skipped_unless_again(quick, monkeypatch):
     ("arguments", "message"),
     [
         (["stars"], "python -m benchmarks.lookup: stars: give .npy files, or sets of recommender-20, "),
-        (["nowhere.npy"], "No such file or directory: 'nowhere.npy'"),
+        (["nowhere.npy"], "nowhere.npy cannot be read: No such file or directory"),
         (["mine.npy", "--queries", "wrong.npy"], "wrong.npy: queries have shape (3, 5): give (batch, 4)"),
         (["plans", "--queries", "asked.npy"], "--queries asked.npy goes with one .npy file"),
         (["mine.npy", "--k", "501"], "k=501 is out of range for 500 actions"),

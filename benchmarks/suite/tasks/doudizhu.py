@@ -1,7 +1,8 @@
 """DouDizhu (`rlcard`): a landlord's moves against rlcard's two rule-based players (`doudizhu-rule-v1`).
 
 The cards of a move are its vector, rlcard's own features of 54 numbers; a state allows what rlcard says is legal.
-`python -m benchmarks.suite.tasks.doudizhu` prints the anchors: how often random and rule-based landlords win.
+`python -m benchmarks.suite.tasks.doudizhu` prints the anchors: how often random and rule-based landlords win. Rlcard's
+own loop let the rule-based one win 45.4 % of 500 games, this environment 51 % of 2,000: why is not known yet.
 """
 
 from functools import cache

@@ -17,14 +17,22 @@ from hypothesis import strategies as st
 from tests.agent.envs import small_agent
 from wolpertinger.index import ExactIndex, FaissIndex
 from wolpertinger.policy import Policy
-from wolpertinger.threads import SHARED_FROM, count_threads, divide, set_threads, threads_for
+from wolpertinger.threads import (
+    SHARED_FROM,
+    count_threads,
+    divide,
+    set_threads,
+    shares_small_work,
+    threads_for,
+    using_threads,
+)
 
 
 @pytest.fixture(autouse=True)
 def restore_threads():
-    before = torch.get_num_threads()
+    before, small_work = torch.get_num_threads(), shares_small_work()
     yield
-    torch.set_num_threads(before)
+    set_threads(before, small_work=small_work)
 
 
 @given(n=st.integers(0, 60), least=st.integers(0, 20), count=st.integers(1, 5))
@@ -269,7 +277,7 @@ def test_the_pool_of_threads_is_kept():
 
 @pytest.mark.parametrize(("numbers", "inside"), [(1, 1), (SHARED_FROM - 1, 1), (SHARED_FROM, 3)])
 def test_small_work_is_done_by_one_thread_and_the_host_keeps_its_number(numbers, inside):
-    set_threads(3)
+    set_threads(3, small_work=False)
     with threads_for(numbers):
         assert torch.get_num_threads() == inside
         with threads_for(1):
@@ -281,8 +289,19 @@ def test_small_work_is_done_by_one_thread_and_the_host_keeps_its_number(numbers,
     assert torch.get_num_threads() == 3
 
 
-def test_a_thread_that_begins_while_another_one_is_inside_leaves_the_hosts_number():
+def test_small_work_has_the_threads_that_somebody_asked_for():
+    set_threads(1, small_work=False)
+    with using_threads(3), threads_for(1):
+        assert torch.get_num_threads() == 3
+    assert not shares_small_work()
     set_threads(3)
+    assert shares_small_work()
+    with threads_for(1):
+        assert torch.get_num_threads() == 3
+
+
+def test_a_thread_that_begins_while_another_one_is_inside_leaves_the_hosts_number():
+    set_threads(3, small_work=False)
     entered, leave, found = threading.Event(), threading.Event(), []
 
     def first():
@@ -310,7 +329,7 @@ def test_a_thread_that_begins_while_another_one_is_inside_leaves_the_hosts_numbe
 
 @pytest.mark.parametrize(("wide", "expected"), [(False, 1), (True, 3)])
 def test_an_agent_with_little_to_do_asks_one_thread(monkeypatch, wide, expected):
-    set_threads(3)
+    set_threads(3, small_work=False)
     agent = small_agent(k=64 if wide else 1, policy_kwargs={"net_arch": [1024 if wide else 16]})
     seen, rank = [], type(agent.policy.behaviour).rank
     monkeypatch.setattr(Policy, "rank", lambda *a, **b: (seen.append(torch.get_num_threads()), rank(*a, **b))[1])

@@ -6,8 +6,9 @@ the calling thread, FAISS uses torch's OpenMP threads where it is linked to the 
 `divide` is for numpy and for a FAISS that is not.
 
 On a busy machine the same spinning takes the processor from the very thread that is waited for, and an operation of
-microseconds takes as long as the scheduler's patience, a hundred times in an update. So small work is not divided at
-all: `threads_for` runs it in the calling thread, whatever number of threads the host has set, and restores that number.
+microseconds takes as long as the scheduler's patience, a hundred times in an update. So small work is not divided
+unless somebody says that the cores are ours, with `set_threads`: `threads_for` runs it in the calling thread, whatever
+number of threads torch has, and restores that number.
 """
 
 import os
@@ -30,35 +31,44 @@ _local = threading.local()
 _is_forked = False
 _lock = threading.Lock()
 _hosts, _inside = 1, 0  # the host's number of threads, and blocks of `threads_for` that are being run
+_shares_small_work = False
 
 
-def set_threads(n: int) -> None:
-    """Use n threads for torch and for our parallel loops."""
+def set_threads(n: int, *, small_work: bool = True) -> None:
+    """Use n threads for torch and for our parallel loops, and for small work too: the cores are not needed elsewhere."""
+    global _shares_small_work
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_THREADS:
         raise ValueError(f"threads={n!r}: give a whole number from 1 to {MAX_THREADS}")
+    _shares_small_work = small_work
     torch.set_num_threads(n)
+
+
+def shares_small_work() -> bool:
+    """Return whether small work has several threads as well, which changes how its results are rounded."""
+    return _shares_small_work
 
 
 @contextmanager
 def using_threads(n: int) -> Iterator[None]:
     """`set_threads(n)` inside a `with` block."""
-    before = count_threads()
+    before, small_work = count_threads(), _shares_small_work
     set_threads(n)
     try:
         yield
     finally:
-        set_threads(before)
+        set_threads(before, small_work=small_work)
 
 
 @contextmanager
 def threads_for(numbers: int) -> Iterator[None]:
-    """One thread inside a `with` block whose largest array has so many numbers, if that is too little to share.
+    """One thread inside a `with` block whose largest array has so many numbers, if that is too little to share and
+    nobody has called `set_threads`.
 
     Torch counts threads by thread: a thread of the host's own that first uses torch while another one is inside such a
     block keeps one thread until it sets its number.
     """
     global _hosts, _inside
-    if numbers >= SHARED_FROM or getattr(_local, "is_alone", False):
+    if numbers >= SHARED_FROM or _shares_small_work or getattr(_local, "is_alone", False):
         yield
         return
     with _lock:
@@ -124,8 +134,8 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 def _after_fork() -> None:
     """Forget the parent's threads: a forked child has none of them, and torch's products would wait for theirs."""
-    global _is_forked, _lock, _inside
-    _is_forked, _lock, _inside = True, threading.Lock(), 0
+    global _is_forked, _lock, _inside, _shares_small_work
+    _is_forked, _lock, _inside, _shares_small_work = True, threading.Lock(), 0, False
     _pool.cache_clear()
     torch.set_num_threads(1)
 

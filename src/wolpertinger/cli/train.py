@@ -70,8 +70,9 @@ def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
     )  # fmt: skip
     run.add_argument("--device", default="auto", type=_device, help='"auto", "cpu" or "cuda" (default: %(default)s)')
     run.add_argument(
-        "--threads", type=at_least(1, MAX_THREADS), help="for networks and lookups (default: as torch decides)"
-    )
+        "--threads", type=at_least(1, MAX_THREADS),
+        help="for networks and lookups (default: one for small work, else as torch decides)",
+    )  # fmt: skip
     parser.set_defaults(run=_train)
 
 

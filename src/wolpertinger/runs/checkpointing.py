@@ -14,7 +14,7 @@ from wolpertinger.runs.curve import LearningCurve
 from wolpertinger.runs.logs import keep_logs
 from wolpertinger.runs.run_folder import STATE, aside_of, drop_replaced
 from wolpertinger.runs.signals import Interrupted, Stop
-from wolpertinger.threads import count_threads
+from wolpertinger.threads import count_threads, shares_small_work
 
 RUN, LOG = "run.json", "log.csv"  # in a checkpoint, beside the agent's files
 EVERY_SECONDS = 30.0
@@ -64,6 +64,7 @@ class Checkpointing(BaseCallback):
         run = {
             "every": self.every,
             "threads": count_threads(),
+            "small_work": shares_small_work(),
             "device": str(self.model.device),
             "curve": self.curve.state_dict(),
             "events": events,

@@ -54,7 +54,7 @@ def _load(config: RunConfig, folder: Path, path: Path) -> tuple[Wolpertinger, di
     files = archive.read(path, KIND)
     with readable(RUN):
         run = read_json(files[RUN])
-        set_threads(int(run["threads"]))
+        set_threads(int(run["threads"]), small_work=bool(run.get("small_work", False)))
         device, events = str(run["device"]), {str(name): int(size) for name, size in run["events"].items()}
         if device.partition(":")[0] not in ("cpu", "cuda", "mps") or min(events.values(), default=0) < 0:
             raise ValueError(f"device {device}, logs {events}")

@@ -35,7 +35,7 @@ _shares_small_work = False
 
 
 def set_threads(n: int, *, small_work: bool = True) -> None:
-    """Use n threads for torch and for our parallel loops, and for small work too: the cores are not needed elsewhere."""
+    """Use n threads for torch and for our parallel loops, and for small work too: nobody else needs the cores."""
     global _shares_small_work
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_THREADS:
         raise ValueError(f"threads={n!r}: give a whole number from 1 to {MAX_THREADS}")

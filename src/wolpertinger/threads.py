@@ -95,6 +95,36 @@ def is_forked() -> bool:
     return _is_forked
 
 
+class Guard:
+    """A lock for changes. A forked child finds it free, and a signal handler amid its own thread's change is turned
+    away instead of waiting for ever. Copies have one of their own.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._is_held, self._process = threading.RLock(), False, os.getpid()
+
+    @contextmanager
+    def taken(self, *, waits: bool = True) -> Iterator[bool]:
+        """Whether it is ours in a `with` block: not where this thread has it already, or another one and we do not
+        wait.
+        """
+        if self._process != os.getpid():
+            self._lock, self._is_held, self._process = threading.RLock(), False, os.getpid()
+        if not self._lock.acquire(blocking=waits):
+            yield False
+            return
+        ours = not self._is_held
+        self._is_held = True
+        try:
+            yield ours
+        finally:
+            self._is_held = not ours
+            self._lock.release()
+
+    def __reduce__(self) -> tuple[type["Guard"], tuple[()]]:
+        return Guard, ()
+
+
 def divide(work: Callable[[slice], Result], n: int, *, least: int) -> list[Result]:
     """Return the results of `work` on slices that cover n rows in order: one per thread, each of at least `least` rows.
 

@@ -1,6 +1,7 @@
 """FAISS recipes: short results are completed, the exact distance decides, bad recipes are explained."""
 
 import math
+from dataclasses import replace
 
 import faiss
 import numpy as np
@@ -55,10 +56,8 @@ class Stub:
 def test_padding_and_repeats_end_in_an_exact_scan(vectors, queries, monkeypatch, answer):
     index = FaissIndex(vectors, "Flat")
     stub = Stub(np.array(answer), len(vectors))
-    monkeypatch.setattr(index, "_faiss", stub)
-    monkeypatch.setattr("wolpertinger.index.faiss._search_params", lambda *_: None)
-    monkeypatch.setattr("wolpertinger.index.faiss.find_ivf", lambda _: None)
-    monkeypatch.setattr("wolpertinger.index.faiss.innermost", lambda index: index)
+    monkeypatch.setattr(index._rows, "_moment", replace(index._rows.now(), faiss=stub))
+    monkeypatch.setattr("wolpertinger.index.faiss.search_params", lambda *_: None)
     np.testing.assert_array_equal(index.search(queries, 3), ExactIndex(vectors).search(queries, 3))
     assert stub.calls == 1  # there is nothing wider
 
@@ -116,6 +115,8 @@ def test_what_is_added_is_added_once_for_all_efforts(vectors, recipe):
         new = store.add(rows)
         for twin in twins:
             np.testing.assert_array_equal(twin.search(rows, 100)[:, 0], new)
+        index.settle()
+        assert all(twin._faiss is index._faiss for twin in twins)
         assert index._faiss.ntotal == store.size
     assert FaissIndex(store, recipe, built=index.to_bytes()).n == 410
 

@@ -8,6 +8,7 @@ import pytest
 
 from wolpertinger.index import ExactIndex, FaissIndex, Index, Store, TunedIndex, build, tune, tuning_run
 from wolpertinger.index.faiss import Effort
+from wolpertinger.index.store import MIN_PACKED
 
 RECIPES = [
     "Flat",
@@ -278,7 +279,8 @@ def test_removed_rows_never_come_back(kind, gone):
             np.testing.assert_array_equal(np.sort(found), np.sort(expected))
     with pytest.raises(ValueError, match=f"k={len(left) + 1} is out of range for {len(left)} actions"):
         index.search(queries, len(left) + 1)
-    assert faiss_objects(index) == before
+    if gone <= MIN_PACKED:  # else it is built anew on what is left
+        assert faiss_objects(index) == before
 
 
 def test_ids_are_never_given_again(kind):

@@ -117,7 +117,7 @@ def test_rows_are_scanned_where_tuning_does_not_pay_off(monkeypatch):
 @pytest.mark.parametrize(("seen", "pays_off"), [(0, False), (100, False), (500, True)])
 def test_tuning_pays_off_beside_many_scans(seen, pays_off, monkeypatch):
     before, _, _, _ = moved_index(0.02, monkeypatch)
-    before._full_tuning_seconds, before._scan_seconds[5], before._asked = 1.0, 0.01, seen
+    before._full_tuning_seconds, before._scan_seconds[5], before._queries.asked = 1.0, 0.01, seen
     assert before._tuning_pays_off(5) == pays_off
 
 
@@ -165,7 +165,7 @@ def test_a_recipe_that_the_user_chose_stays():
 
 def test_queries_of_before_are_not_what_is_asked_of_vectors_that_moved(monkeypatch):
     _, after, _, _ = moved_index(0.02, monkeypatch, expected=2 * QUERIES[:7])
-    np.testing.assert_array_equal(after._index._recent, after._lengthen(QUERIES[:7]))
+    np.testing.assert_array_equal(after._index._queries.last, after._lengthen(QUERIES[:7]))
 
 
 def test_what_served_before_goes_on_where_no_query_is_known(monkeypatch):

@@ -116,7 +116,7 @@ def test_queries_that_drift_away_make_it_tune_anew_and_say_so(caplog):
             index.search(query[None], 32)
         assert not caplog.records
         assert index.stats()[0].recall >= 0.95
-        index._asked = 0  # as if that were long ago
+        index._queries.asked = 0  # as if that were long ago
         index.tuning_seconds = 0.0
         index._states[32].window.clear()
         for query in hard:
@@ -178,7 +178,8 @@ def test_an_exact_choice_is_never_checked(vectors, monkeypatch):
 
 
 def test_it_is_tuned_once_more_when_it_knows_what_is_asked(vectors, monkeypatch, caplog):
-    monkeypatch.setattr(tuned, "REMEMBERED_QUERIES", 100)
+    for module in (tuned, monitor):
+        monkeypatch.setattr(module, "REMEMBERED_QUERIES", 100)
     index = TunedIndex(vectors, 0.9, recipe="IVF32,Flat")
     monkeypatch.setattr("wolpertinger.index.faiss.build", None)  # nothing is built for it
     for seed in range(9):
@@ -201,7 +202,7 @@ def test_tuned_on_given_queries(vectors):
         index.tune(np.empty((0, DIM)), K)
     with pytest.raises(ValueError, match="k=2001 is out of range"):
         index.tune(asked(1, 1), 2_001)
-    assert len(index._recent) == 100
+    assert len(index._queries.last) == 100
 
 
 @pytest.mark.parametrize("recipe", [None, "IVF4,Flat"])
@@ -229,7 +230,7 @@ def test_rows_come_and_go(vectors):
         assert not np.isin(index.search(rows, K), new[0]).any()
     assert index.built["IVF32,Flat"].dtype == np.uint8
     assert index._tuner.built["IVF32,Flat"]._faiss is built
-    assert built.ntotal == store.size == 2_009
+    assert (built.ntotal, store.size) == (2_000, 2_009)  # the others are scanned
     assert index.n == 2_006
     assert all(stats.tunings == 1 for stats in index.stats())
 
@@ -315,7 +316,8 @@ def test_the_check_compares_a_lookup_with_its_own_query(vectors):
 
 
 def test_the_live_tuning_is_on_what_was_asked(vectors, monkeypatch):
-    monkeypatch.setattr(tuned, "REMEMBERED_QUERIES", 100)
+    for module in (tuned, monitor):
+        monkeypatch.setattr(module, "REMEMBERED_QUERIES", 100)
     index = TunedIndex(vectors, 0.9, recipe="IVF32,Flat")
     tuned_on = []
     tune_now = index._tuner.tune

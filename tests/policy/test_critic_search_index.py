@@ -48,7 +48,7 @@ def test_an_index_over_new_keys_is_judged_by_the_new_critics_queries(monkeypatch
     source.best(source.snapshot.queries(obs[:1]), 3)
     assert source._index is not before
     expected = source._index._lengthen(source.snapshot.queries(obs).detach().numpy())
-    np.testing.assert_array_equal(source._index._index._recent[: len(obs)], expected)
+    np.testing.assert_array_equal(source._index._index._queries.last[: len(obs)], expected)
     assert before.tuning_seconds <= source._index.tuning_seconds <= source.seconds < perf_counter() - start
 
 

@@ -77,6 +77,16 @@ class ActionSet(ABC):
     def nearest(self, protos: npt.ArrayLike, k: int) -> Actions:
         """The k distinct actions closest to each proto-action (batch, dim), nearest first: (batch, k, ...)."""
 
+    def nearest_at_most(self, protos: npt.ArrayLike, k: int) -> Actions:
+        """The k nearest, or all, where there are fewer: another thread may have removed some since k was chosen."""
+        while True:
+            n = self.n
+            try:
+                return self.nearest(protos, min(k, n))
+            except ValueError:
+                if self.n >= n:
+                    raise
+
     def nearest_allowed(self, protos: npt.NDArray[np.floating], k: int, allowed: Allowed) -> Allowed:
         """The k of each state's allowed actions that are closest to its proto-action, nearest first; all, if fewer."""
         return nearest_among(self, protos, k, allowed)

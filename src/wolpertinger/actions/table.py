@@ -1,7 +1,7 @@
 """An action set given as a table: one vector per action."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from wolpertinger import archive
 from wolpertinger.actions import table_files
 from wolpertinger.actions.base import Actions, ActionSet, check_draw
 from wolpertinger.index import LookupStats, Store, TunedIndex, TuningResult, build, check_ids, read_ids
+from wolpertinger.index.store import Rows
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 from wolpertinger.settings import check_number
 
@@ -30,7 +31,7 @@ class ActionTable(ActionSet):
         lookups for it. With a recipe, only that one's settings are tuned.
     :param build_seconds: the most time to spend on building indexes in one tuning.
 
-    Actions can be added and removed; the others keep their ids. Not while another thread is looking up.
+    Actions can be added and removed, also while other threads look up; the others keep their ids.
     """
 
     kind = "table"
@@ -52,7 +53,7 @@ class ActionTable(ActionSet):
     @property
     def space(self) -> spaces.Discrete:
         """The ids of the actions, also of removed ones."""
-        return self._cached("space", lambda: spaces.Discrete(self._store.size))
+        return self._cached("space", lambda rows: spaces.Discrete(rows.size))
 
     @property
     def n(self) -> int:
@@ -87,22 +88,22 @@ class ActionTable(ActionSet):
     @property
     def vectors(self) -> npt.NDArray[np.float32]:
         """The vectors by id (ids ever given, dim), read-only."""
-        return self._cached("vectors", lambda: _read_only(self._store.vectors()))
+        return self._cached("vectors", lambda rows: _read_only(rows.vectors()))
 
     @property
     def low(self) -> npt.NDArray[np.float32]:
         """Smallest coordinate of any action, per dimension (dim,)."""
-        return self._cached("low", lambda: self._store.reduce(np.minimum))
+        return self._cached("low", lambda rows: rows.reduce(np.minimum))
 
     @property
     def high(self) -> npt.NDArray[np.float32]:
         """Largest coordinate of any action, per dimension (dim,)."""
-        return self._cached("high", lambda: self._store.reduce(np.maximum))
+        return self._cached("high", lambda rows: rows.reduce(np.maximum))
 
     @property
     def sha256(self) -> str:
         """Fingerprint of the actions: type, shape and bytes of the vectors, and which were removed."""
-        return self._cached("sha256", self._hash)
+        return self._cached("sha256", _hash)
 
     @property
     def health(self) -> list[LookupStats]:
@@ -129,8 +130,9 @@ class ActionTable(ActionSet):
     def sample(self, rng: np.random.Generator, n: int) -> Actions:
         """Ids (n,) drawn uniformly from the actions that are there."""
         check_draw(rng, n, 1)
-        drawn = rng.integers(self.n, size=n)
-        return drawn if self.n == self._store.size else self.ids[drawn]
+        rows = self._store.now()
+        drawn = rng.integers(rows.n, size=n)
+        return drawn if rows.n == rows.size else rows.ids[drawn]
 
     def blocks(self, size: int) -> Iterator[Actions]:
         """The ids of all actions that are there, in blocks of at most `size`."""
@@ -185,22 +187,23 @@ class ActionTable(ActionSet):
         promised = "" if self.recall is None else f", recall={self.recall:g}"
         return f"ActionTable(n={self.n}, dim={self.dim}, index={self._index_name!r}{promised})"
 
-    def _cached(self, name: str, work: Any) -> Any:
-        """What `work` gave, until actions are added or removed."""
-        if self._of_version[0] != self._store.version:
-            self._of_version = (self._store.version, {})
-        known = self._of_version[1]
+    def _cached(self, name: str, work: Callable[[Rows], Any]) -> Any:
+        """What `work` made of the rows, until actions are added or removed."""
+        rows, (version, known) = self._store.now(), self._of_version
+        if version != rows.version:
+            self._of_version = _, known = rows.version, {}
         if name not in known:
-            known[name] = work()
+            known[name] = work(rows)
         return known[name]
 
-    def _hash(self) -> str:
-        digest = hashlib.sha256(f"{np.dtype(np.float32).str} {(self._store.size, self.dim)}".encode())
-        for block in self._store.blocks(HASHED_ROWS):
-            digest.update(np.ascontiguousarray(self._store.rows(block)).data)
-        if len(removed := self._store.removed):
-            digest.update(removed.tobytes())
-        return digest.hexdigest()
+
+def _hash(rows: Rows) -> str:
+    digest = hashlib.sha256(f"{np.dtype(np.float32).str} {(rows.size, rows.dim)}".encode())
+    for block in rows.blocks(HASHED_ROWS):
+        digest.update(np.ascontiguousarray(rows.rows(block)).data)
+    if len(removed := rows.removed):
+        digest.update(removed.tobytes())
+    return digest.hexdigest()
 
 
 def _read_only(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

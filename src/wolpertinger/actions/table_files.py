@@ -18,37 +18,51 @@ if TYPE_CHECKING:
     from wolpertinger.actions.table import ActionTable
 
 CONFIG, INDEX = "table.json", "index-{}.faiss"
-VECTORS, ADDED, REMOVED = "vectors.safetensors", "added.safetensors", "removed.safetensors"
+VECTORS, ADDED = "vectors.safetensors", "added.safetensors"
+REMOVED, PACKED = "removed.safetensors", "packed.safetensors"
 FIELDS = {"index", "recall", "build_seconds", "size", "dim", "sha256", "indexes", "tuned"}
 
 
 def describe(table: "ActionTable", exclude: Iterable[str] = ()) -> dict[str, Buffer]:
     """The table's files by name; without the vectors, their fingerprint still says what they must be."""
     excluded = check_names("exclude", exclude, ("vectors",))
+    with table._store.alone():  # vectors, what was removed and the index are of one moment
+        return _describe(table, with_vectors="vectors" not in excluded)
+
+
+def _describe(table: "ActionTable", *, with_vectors: bool) -> dict[str, Buffer]:
     index, store = table._index, table._store
     promised = index if isinstance(index, TunedIndex) else None
-    built = promised.built if promised else {index.recipe: index.to_bytes()} if isinstance(index, FaissIndex) else {}
+    built = promised.built if promised else _built(index)
     for recipe in built:
         check_stored(recipe, store.size, store.dim)  # what `restore` would refuse
+    known = {"exact", "auto", *built}  # a recipe may not do for the rows that are left
     config = {
-        "index": table.index,
+        "index": table.index if table.index in known else "auto" if promised else "exact",
         "recall": table.recall,
         "build_seconds": promised.build_seconds if promised else None,
         "size": store.size,
         "dim": store.dim,
         "sha256": table.sha256,
         "indexes": list(built),
-        "tuned": promised.state if promised else {},
+        "tuned": {k: own for k, own in promised.state.items() if own["recipe"] in known} if promised else {},
     }
     files: dict[str, Buffer] = {CONFIG: json.dumps(config, indent=1).encode()}
-    if "vectors" not in excluded:
+    if with_vectors:
         files[VECTORS] = safetensors.numpy.save({"vectors": np.ascontiguousarray(store.vectors())})
     elif len(store.added):
         files[ADDED] = safetensors.numpy.save({"added": np.ascontiguousarray(store.added)})
     if len(store.removed):
         files[REMOVED] = safetensors.numpy.save({"removed": store.removed})
+    if (packed := store.packed().names) is not None:
+        files[PACKED] = safetensors.numpy.save({"packed": packed})
     files |= {INDEX.format(place): data.data for place, data in enumerate(built.values())}
     return files
+
+
+def _built(index: Any) -> dict[str, npt.NDArray[np.uint8]]:
+    data = index.to_bytes() if isinstance(index, FaissIndex) else None
+    return {} if data is None else {index.recipe: data}
 
 
 def restore(cls: Any, files: Mapping[str, bytes], vectors: npt.ArrayLike | None) -> Any:
@@ -64,7 +78,8 @@ def restore(cls: Any, files: Mapping[str, bytes], vectors: npt.ArrayLike | None)
                 f"{config['size']} x {config['dim']}"
             )
         if REMOVED in files:
-            store.remove(read_arrays(files[REMOVED])["removed"])
+            packed = read_arrays(files[PACKED])["packed"] if PACKED in files else None
+            store.restore(read_arrays(files[REMOVED])["removed"], packed)
         built = {
             check_stored(recipe, store.size, store.dim): np.frombuffer(files[INDEX.format(place)], np.uint8)
             for place, recipe in enumerate(config["indexes"])

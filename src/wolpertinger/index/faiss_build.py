@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from wolpertinger.index.base import Vectors
-from wolpertinger.index.store import Store
+from wolpertinger.index.store import Rows
 from wolpertinger.threads import count_threads, is_forked
 
 EXAMPLES = '"Flat", "IVF256,Flat", "HNSW32", "IVF256,SQ8" or "IVF256,PQ10x4fs"'
@@ -55,7 +55,7 @@ class TooSlowError(RuntimeError):
         self.expected = expected
 
 
-def build(store: Store, recipe: str, seconds: float, centroids: Vectors | None) -> Any:
+def build(store: Rows, recipe: str, seconds: float, centroids: Vectors | None) -> Any:
     """Return a trained and filled FAISS index; raise TooSlowError as soon as it will clearly take over `seconds`."""
     check_recipe(recipe, store.n)
     start = time.perf_counter()
@@ -116,7 +116,7 @@ def _training_seconds(ivf: Any, sample: Vectors) -> float:
     return (time.perf_counter() - start) * KMEANS_ITERATIONS * len(sample) / TIMED_ROWS
 
 
-def _sample(store: Store, rows: int) -> Vectors:
+def _sample(store: Rows, rows: int) -> Vectors:
     """Return rows to train on: all, or a fixed random sample of a large table."""
     if store.n <= rows:
         return limit(store.take(store.ids))
@@ -124,7 +124,7 @@ def _sample(store: Store, rows: int) -> Vectors:
     return limit(store.take(places if store.n == store.size else store.ids[places]))
 
 
-def max_coordinate(store: Store, start: int) -> float:
+def max_coordinate(store: Rows, start: int) -> float:
     """Return the largest absolute coordinate of the rows from `start` on."""
     blocks = (store.rows(block) for block in store.blocks(ROWS_PER_ADD, start))
     return max((max(float(rows.max()), -float(rows.min())) for rows in blocks), default=0.0)
@@ -136,7 +136,7 @@ def limit(rows: Vectors) -> Vectors:
     return np.clip(rows, -MAX_COORDINATE, MAX_COORDINATE) if overflows else rows
 
 
-def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
+def _fill(index: Any, store: Rows, start: float, seconds: float) -> None:
     """Add all rows, removed ones too, so that FAISS's ids are the store's."""
     trained = time.perf_counter()
     rows = ROWS_PER_ADD if math.isinf(seconds) else max(FIRST_ADDED_ROWS, store.size // 64)
@@ -148,14 +148,14 @@ def _fill(index: Any, store: Store, start: float, seconds: float) -> None:
             raise TooSlowError(expected, seconds)
 
 
-def add_rows(index: Any, store: Store, start: int) -> None:
+def add_rows(index: Any, store: Rows, start: int) -> None:
     """Add the rows from `start` on to the index."""
     with faiss_threads(_building_threads()):
         for block in store.blocks(ROWS_PER_ADD, start):
             index.add(limit(store.rows(block)))
 
 
-def read(data: npt.NDArray[np.uint8], store: Store, recipe: str) -> Any:
+def read(data: npt.NDArray[np.uint8], store: Rows, recipe: str) -> Any:
     """Deserialise a FAISS index, if it is what the recipe builds for this store.
 
     One that a file names has been through `check_stored`: FAISS makes whatever a recipe asks for.

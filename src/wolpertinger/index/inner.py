@@ -7,7 +7,7 @@ from torch import Tensor
 
 from wolpertinger.index.base import Ids, Vectors, check_queries, check_vectors
 from wolpertinger.index.likely_queries import likely_queries
-from wolpertinger.index.store import Store
+from wolpertinger.index.store import Rows
 from wolpertinger.index.tune import BUILD_SECONDS
 from wolpertinger.index.tuned import TunedIndex
 
@@ -94,6 +94,6 @@ class InnerProductIndex:
         scaled = queries * (self._radius / np.where(lengths > 0, lengths, 1.0))
         return np.pad(scaled.astype(np.float32), ((0, 0), (0, 1)))
 
-    def _likely_queries(self, store: Store, count: int) -> Vectors:
+    def _likely_queries(self, store: Rows, count: int) -> Vectors:
         """Draw directions of vectors, with noise: only a few, as real queries may look otherwise."""
         return self._lengthen(likely_queries(store, min(count, MAX_LIKELY_QUERIES))[:, :-1])

@@ -3,13 +3,13 @@
 import numpy as np
 
 from wolpertinger.index.base import Vectors
-from wolpertinger.index.store import Store
+from wolpertinger.index.store import Rows
 
 NOISE = 0.5  # in standard deviations of the table, per dimension
 MIN_SAMPLED_ROWS = 4_096  # to estimate those from
 
 
-def likely_queries(store: Store, count: int, seed: int = 0) -> Vectors:
+def likely_queries(store: Rows, count: int, seed: int = 0) -> Vectors:
     """Draw what an exploring actor may ask for: rows plus noise in proportion to each dimension's spread, clipped to
     the rows' box.
     """

@@ -1,5 +1,6 @@
 """The index in use for one k, and its recall on the lookups that were checked against an exact scan."""
 
+import logging
 import math
 import time
 from collections import defaultdict, deque
@@ -11,15 +12,37 @@ import numpy as np
 from wolpertinger.index.base import Ids, Vectors
 from wolpertinger.index.exact import ExactIndex
 from wolpertinger.index.faiss import FaissIndex
+from wolpertinger.index.measure import recall as recall_of
+from wolpertinger.index.store import Store
 from wolpertinger.settings import check_flag, check_number
 
 RECALL_WINDOW, MIN_CHECKED = 256, 32  # checks that the recall is averaged over, and that it takes to judge
 SHORTFALL_ERRORS = 3.0  # standard errors below the target that count: the test is repeated after every check
 
 
+REMEMBERED_QUERIES = 2_048  # to tune on next time
 # Of queries at a time, for a k beside one that the index is tuned for: as few as this are scanned at first.
 FEW_QUERIES = 16
 TYPICAL_TUNING = 16.0  # seconds, where nothing was tuned in this process yet: of a million rows
+
+logger = logging.getLogger("wolpertinger")
+
+
+class RecentQueries:
+    """The last queries, and how many were asked in all. Of two threads at once one may be forgotten."""
+
+    def __init__(self, dim: int) -> None:
+        self._ring = np.empty((REMEMBERED_QUERIES, dim), np.float32)
+        self.asked = 0
+
+    def remember(self, points: Vectors) -> None:
+        points, asked = points[-REMEMBERED_QUERIES:], self.asked
+        self._ring[np.arange(asked, asked + len(points)) % REMEMBERED_QUERIES] = points
+        self.asked = asked + len(points)
+
+    @property
+    def last(self) -> Vectors:
+        return self._ring[: min(self.asked, REMEMBERED_QUERIES)]
 
 
 class FirstScans:
@@ -89,12 +112,26 @@ class MonitoredIndex:
     @property
     def recall(self) -> float | None:
         """Mean recall of the last checked lookups; None before the first check."""
-        return float(np.mean(self.window)) if self.window else None
+        return float(np.mean(list(self.window))) if self.window else None
+
+    def check(self, points: Vectors, found: Ids, exact: Ids, store: Store) -> None:
+        """Compare lookups with the exact answers."""
+        self.countdown = self.every
+        self.window.extend(recall_of(store, points, found, exact).tolist())
+        self.checked += len(points)
+
+    def warn_once(self, k: int, fell_to: float, target: float, seconds: float) -> None:
+        """Say that the recall is short, and that tuning, of `seconds` so far, has to wait."""
+        if not self.warned:
+            logger.warning("lookup: recall at k=%d fell to %.3f, the target is %.3g; it was tuned for %.0f s, and is "
+                           "tuned again when that is a tenth of the time", k, fell_to, target, seconds)  # fmt: skip
+        self.warned = True
 
     def falls_short(self, target_recall: float) -> bool:
         """Return whether the recall of the last checks is significantly below the target."""
-        error = float(np.std(self.window)) / math.sqrt(len(self.window))
-        return float(np.mean(self.window)) + SHORTFALL_ERRORS * error < target_recall
+        window = list(self.window)  # others may add to it
+        error = float(np.std(window)) / math.sqrt(len(window))
+        return float(np.mean(window)) + SHORTFALL_ERRORS * error < target_recall
 
     def describe(self) -> str:
         """Return recipe and search parameters in one string."""

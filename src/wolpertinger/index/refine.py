@@ -4,14 +4,14 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors
-from wolpertinger.index.store import Store
+from wolpertinger.index.store import Rows
 from wolpertinger.threads import divide
 
 MIN_BYTES_PER_THREAD = 1 << 20  # of vectors
 NO_ROW = np.uint64(2**64 - 1)  # a key that sorts behind those of all rows
 
 
-def refine(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+def refine(store: Rows, points: Vectors, candidates: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
     """Return the k nearest (batch, k) of each query's candidates, and which rows are short of k distinct ids."""
     width = candidates.shape[1]
     if width == 1:  # nothing to choose among
@@ -30,7 +30,7 @@ def refine(store: Store, points: Vectors, candidates: Ids, k: int) -> tuple[Ids,
     return ids, short
 
 
-def _refine(store: Store, points: Vectors, found: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+def _refine(store: Rows, points: Vectors, found: Ids, k: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
     # A float32 distance and an id are packed into one integer, so that one sort orders by both: faster than an argsort.
     there = store.holds(found)
     if not (full := there.all()):
@@ -52,7 +52,7 @@ def _refine(store: Store, points: Vectors, found: Ids, k: int) -> tuple[Ids, npt
     return (keys & np.uint64(2**32 - 1)).view(np.int64), short
 
 
-def candidate_distances(store: Store, points: Vectors, ids: Ids) -> Vectors:
+def candidate_distances(store: Rows, points: Vectors, ids: Ids) -> Vectors:
     """Return |x[ids[i, j]] - points[i]|^2 (batch, width), computed in float32 from differences."""
     distances = np.empty(ids.shape, np.float32)
     step = max(1, CHUNK_BYTES // (4 * store.dim * max(1, len(points))))

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wolpertinger.index.base import CHUNK_BYTES, Ids, Vectors, chunks
-from wolpertinger.index.store import Store
+from wolpertinger.index.store import Rows
 from wolpertinger.threads import divide
 
 Distances = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ class Shortlist:
     _kept: list[Pairs]
     _counts: Ids
 
-    def __init__(self, store: Store, queries: Distances, k: int, margin: Distances, width: int) -> None:
+    def __init__(self, store: Rows, queries: Distances, k: int, margin: Distances, width: int) -> None:
         self._store, self._queries, self._k, self._margin = store, queries, k, margin
         self._max_per_query = 2 * k + width // 4  # pairs: of all queries about 2 batch x k and a quarter of a block
         self._max_per_block = len(queries) * (2 * k + width // 64)  # pairs: with more, the k smallest are found first
@@ -146,7 +146,7 @@ class Shortlist:
         self._counts[is_long] = self._k
 
 
-def search_rows(store: Store, queries: Distances, approximate: Vectors, k: int, margin: Distances) -> Ids | None:
+def search_rows(store: Rows, queries: Distances, approximate: Vectors, k: int, margin: Distances) -> Ids | None:
     """Return the ids (batch, k) nearest in float64, given approximations (batch, n) to all rows with finite margins;
     None where the estimated thresholds prove wrong, or leave too many rows.
 
@@ -178,7 +178,7 @@ def search_rows(store: Store, queries: Distances, approximate: Vectors, k: int, 
     return ids[:, :k]
 
 
-def _sort_close(store: Store, queries: Distances, ids: Ids, is_close: npt.NDArray[np.bool_]) -> None:
+def _sort_close(store: Rows, queries: Distances, ids: Ids, is_close: npt.NDArray[np.bool_]) -> None:
     """Sort runs of ids (batch, m), each close to the one before it (batch, m - 1), by distance, then id."""
     begins, belongs = np.ones(ids.shape, np.bool_), np.zeros(ids.shape, np.bool_)
     np.logical_not(is_close, out=begins[:, 1:])
@@ -191,7 +191,7 @@ def _sort_close(store: Store, queries: Distances, ids: Ids, is_close: npt.NDArra
     ids.reshape(-1)[places] = own[order]
 
 
-def decide(store: Store, queries: Distances, rows: Ids, ids: Ids, k: int) -> Ids:
+def decide(store: Rows, queries: Distances, rows: Ids, ids: Ids, k: int) -> Ids:
     """Return the ids (batch, k) nearest in float64 among pairs sorted by query and id, at least k for each query."""
     bounds = np.searchsorted(rows, np.arange(len(queries) + 1))
     found = np.empty((len(queries), k), np.int64)
@@ -204,7 +204,7 @@ def decide(store: Store, queries: Distances, rows: Ids, ids: Ids, k: int) -> Ids
     return found
 
 
-def _decide(store: Store, queries: Distances, rows: Ids, ids: Ids, k: int) -> Ids:
+def _decide(store: Rows, queries: Distances, rows: Ids, ids: Ids, k: int) -> Ids:
     distances = _pad(rows, pair_distances(store, queries, rows, ids), np.inf, len(queries))
     padded = _pad(rows, ids, 0, len(queries))  # ids in order, padded at the end
     order = np.argsort(distances, axis=1)[:, : k + 1]  # one more: it may tie with the last
@@ -215,7 +215,7 @@ def _decide(store: Store, queries: Distances, rows: Ids, ids: Ids, k: int) -> Id
     return np.take_along_axis(padded, order[:, :k], axis=1)
 
 
-def pair_distances(store: Store, queries: Distances, rows: Ids, ids: Ids) -> Distances:
+def pair_distances(store: Rows, queries: Distances, rows: Ids, ids: Ids) -> Distances:
     """Return |x[ids[j]] - queries[rows[j]]|^2 for every pair j, computed in float64 from differences."""
     distances = np.empty(len(ids))
     for pairs in chunks(len(ids), store.dim * 8):

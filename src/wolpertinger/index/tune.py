@@ -68,6 +68,8 @@ class Tuner:
         skipped = self.build(recipes) if build else dict.fromkeys(recipes, UNBUILT)
         run = TuningRun(self.store, points, k, target, batch, self.exact, self._truth(points, k))
         for recipe in recipes:
+            if recipe in self._built:
+                self._built[recipe].index.settle()  # what is measured is the index, not a scan of what was added
             if recipe in self._built and self._built[recipe].index.is_usable(k):
                 run.explore(recipe, self._built[recipe])
                 skipped.pop(recipe, None)

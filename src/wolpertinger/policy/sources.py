@@ -99,7 +99,7 @@ class NearestSource(CandidateSource):
 
     def find(self, states: States, k: int) -> Candidates:
         assert states.proto is not None
-        found = self.actions.nearest(states.proto.numpy(force=True), k)
+        found = self.actions.nearest_at_most(states.proto.numpy(force=True), k)
         return Candidates(torch.from_numpy(found).to(states.proto.device), Nearest.kind, nearest_first=True)
 
     def find_allowed(self, states: States, k: int) -> RaggedCandidates:

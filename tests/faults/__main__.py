@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from benchmarks.measure import commit, read_result, say, write_result
-from tests.faults import arguments, commands, crafted, crafts, damage, killed, numbers, saving, tasks
+from tests.faults import arguments, commands, crafted, crafts, damage, killed, numbers, saving, sharing, tasks
 
 RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
@@ -25,6 +25,7 @@ ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     "crafted archives": (len(crafts.all_crafts()), crafted.crafted),
     "odd arguments": (2_000, arguments.odd_arguments),
     "odd commands": (500, commands.odd_commands),
+    **{f"threads: {kind}": (100_000, partial(sharing.look_up_while_writing, kind)) for kind in sharing.KINDS},
 }
 """How often each is tried, and what tries it so many times with a seed."""
 

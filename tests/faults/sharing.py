@@ -1,4 +1,4 @@
-"""Eight threads that look up while one adds and removes: every answer is right for a moment between its start and end."""
+"""Eight threads look up while one adds and removes: every answer is right for a moment between its start and end."""
 
 import sys
 import threading

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wolpertinger
-from tests.faults import arguments, commands, crafted, damage, killed, numbers, odd, saving
+from tests.faults import arguments, commands, crafted, damage, killed, numbers, odd, saving, sharing
 from tests.faults.tasks import TASKS
 
 QUICK = "puddle-world, nearest"
@@ -61,6 +61,14 @@ def test_odd_arguments_and_commands_are_refused_in_our_words(attack):
     assert found["refused"] > 5
     assert not found["failures"]
     assert found["foreign"] <= 1, found["foreign_errors"]
+
+
+@pytest.mark.parametrize("kind", ["exact", "HNSW16", "IVF16,SQ8"])
+def test_lookups_while_another_thread_writes_are_right_for_some_moment(kind):
+    found = sharing.look_up_while_writing(kind, 500)
+    assert found["lookups"] >= 500
+    assert found["changes"] > 20
+    assert not found["failures"]
 
 
 def test_the_judge_tells_our_words_from_others():

@@ -37,7 +37,8 @@ def nearest_among(actions: "ActionSet", protos: npt.NDArray[np.floating], k: int
         found[number] = own.pick(nearest_rows(vectors, protos[number], k))
     if (rest := np.flatnonzero(~scanned)).size:
         points = protos[rest]
-        parts = widen(lambda rows, wanted: actions.nearest_at_most(points[rows], wanted), allowed.rows(rest), k, actions.n)
+        find = lambda rows, wanted: actions.nearest_at_most(points[rows], wanted)  # noqa: E731
+        parts = widen(find, allowed.rows(rest), k, actions.n)
         for number, row in zip(rest.tolist(), parts, strict=True):
             found[number] = Allowed([row])
     return join(found)

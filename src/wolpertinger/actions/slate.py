@@ -119,8 +119,8 @@ class Slate(ActionSet):
         points = np.asarray(protos).reshape(-1, self.items.dim)
         wanted = min(max(m, 1 if self.repeats else self.slots), self.items.n)
         if allowed is None:
-            found = self.items.nearest_at_most(points, wanted)
-            return found.reshape(-1, self.slots, found.shape[1])
+            near = self.items.nearest_at_most(points, wanted)
+            return near.reshape(-1, self.slots, near.shape[1])
         each = allowed.states
         found = self.items.nearest_allowed(points, wanted, Allowed([own for own in each for _ in range(self.slots)]))
         longest = max(map(len, found.states))  # a short one repeats its last

@@ -10,7 +10,19 @@ from time import monotonic
 from typing import Any
 
 from benchmarks.measure import commit, read_result, say, write_result
-from tests.faults import arguments, commands, crafted, crafts, damage, killed, numbers, saving, sharing, tasks
+from tests.faults import (
+    arguments,
+    commands,
+    crafted,
+    crafts,
+    damage,
+    killed,
+    numbers,
+    saving,
+    sharing,
+    sharing_agent,
+    tasks,
+)
 
 RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
@@ -26,6 +38,10 @@ ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     "odd arguments": (2_000, arguments.odd_arguments),
     "odd commands": (500, commands.odd_commands),
     **{f"threads: {kind}": (100_000, partial(sharing.look_up_while_writing, kind)) for kind in sharing.KINDS},
+    **{
+        f"threads: {kind}": (10_000, partial(sharing_agent.predict_while_writing, kind))
+        for kind in sharing_agent.AGENTS
+    },
 }
 """How often each is tried, and what tries it so many times with a seed."""
 

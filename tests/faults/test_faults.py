@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wolpertinger
-from tests.faults import arguments, commands, crafted, damage, killed, numbers, odd, saving, sharing
+from tests.faults import arguments, commands, crafted, damage, killed, numbers, odd, saving, sharing, sharing_agent
 from tests.faults.tasks import TASKS
 
 QUICK = "puddle-world, nearest"
@@ -68,6 +68,13 @@ def test_lookups_while_another_thread_writes_are_right_for_some_moment(kind):
     found = sharing.look_up_while_writing(kind, 500)
     assert found["lookups"] >= 500
     assert found["changes"] > 20
+    assert not found["failures"]
+
+
+def test_predictions_while_another_thread_writes_name_actions_that_are_there():
+    found = sharing_agent.predict_while_writing("the class's defaults", 300)
+    assert found["answers"] >= 300
+    assert found["changes"] > 5
     assert not found["failures"]
 
 

@@ -107,7 +107,7 @@ def search(agent: Wolpertinger) -> dict[str, Any]:
     critic_search = agent.policy.behaviour.source
     assert isinstance(critic_search, CriticSearch)
     obs = torch.randn(STATES, *OBSERVED.shape, generator=torch.Generator().manual_seed(3))
-    query, keys = critic_search.snapshot.queries(obs), critic_search.keys()
+    query, keys = critic_search.snapshot.queries(obs), critic_search.keys().vectors
     exact = torch.cat([(part @ keys.t()).topk(FOUND, dim=1).indices for part in torch.split(query, 16)])
     critic_search.best(query, FOUND)  # tuned by now
     threads = count_threads()

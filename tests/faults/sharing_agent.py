@@ -51,9 +51,8 @@ def predict_while_writing(kind: str, operations: int, seed: int = 0) -> dict[str
     answers, failures = run(read, lambda own: change(table, history, recent, own), operations, seed)
     frozen, wrong = history.freeze(), list(failures)
     for found, first, last in answers:
-        for row in found.reshape(
-            len(found) if found.ndim > 1 else 1, -1
-        ):  # a batch of predictions is of one moment too
+        rows = found.reshape(-1, 1) if kind == "both" else found.reshape(len(found) if found.ndim > 1 else 1, -1)
+        for row in rows:  # what a source finds is of one moment, a batch of predictions too; two sources have two
             if not frozen.moments(np.unique(row), first, last):
                 wrong.append(f"{row.tolist()} were never there together between changes {first} and {last}")
     right = len(answers) + len(failures) - len(wrong)

@@ -181,9 +181,9 @@ def test_keys_are_those_of_the_snapshot():
     source = agent.policy.behaviour.source
     source.find(States(states()), 1)
     expected = agent.critic.keys(torch.from_numpy(VECTORS))
-    torch.testing.assert_close(source.keys(), expected)
+    torch.testing.assert_close(source.keys().vectors, expected)
     scramble(agent.critic, 10)
-    torch.testing.assert_close(source.keys(), expected, rtol=0, atol=0)
+    torch.testing.assert_close(source.keys().vectors, expected, rtol=0, atol=0)
 
 
 def test_dict_observations():
@@ -242,7 +242,7 @@ def test_on_another_device_the_search_goes_along():
     agent.policy.to("meta")  # without numbers, but with shapes and a device
     found = source.find(States(torch.zeros(5, 3, device="meta")), 2).actions
     assert (found.device.type, found.shape) == ("meta", (5, 2))
-    assert source.keys().device.type == source.snapshot.scale.middle.device.type == "meta"
+    assert source.keys().vectors.device.type == source.snapshot.scale.middle.device.type == "meta"
 
 
 @pytest.mark.parametrize("every", [0, -1, 2.5, True, "often"])

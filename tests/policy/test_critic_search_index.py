@@ -21,8 +21,8 @@ def test_many_keys_are_searched_by_an_index(monkeypatch):
     shared = [len(set(row) & set(other)) for row, other in zip(found, expected, strict=True)]
     assert np.mean(shared) >= 3 * (module.RECALL - 0.05)
     source = agent.policy.predictor.source
-    assert source._index.tuning_seconds > 0
-    assert source.stats()["seconds"] == source.seconds >= source._index.tuning_seconds
+    assert source.keys().index.tuning_seconds > 0
+    assert source.stats()["seconds"] == source.seconds >= source.keys().index.tuning_seconds
     spent = source.seconds
     actions.remove(np.arange(1_000))  # too few for an index
     found = agent.explain(obs.numpy()).actions
@@ -39,17 +39,17 @@ def test_an_index_over_new_keys_is_judged_by_the_new_critics_queries(monkeypatch
     agent = fresh(tower_agent(TargetEnv(actions, length=5), k=3))
     obs, source = states(module.RECENT_STATES), agent.policy.behaviour.source
     source.find(States(obs), 3)
-    before = source._index
+    before = source.keys().index
     for parameter in agent.critic.parameters():
         parameter.data.mul_(1.5)
     source.critic_updated()
     source.expire()
     source._refresh_if_due()
     source.best(source.snapshot.queries(obs[:1]), 3)
-    assert source._index is not before
-    expected = source._index._lengthen(source.snapshot.queries(obs).detach().numpy())
-    np.testing.assert_array_equal(source._index._index._queries.last[: len(obs)], expected)
-    assert before.tuning_seconds <= source._index.tuning_seconds <= source.seconds < perf_counter() - start
+    assert source.keys().index is not before
+    expected = source.keys().index._lengthen(source.snapshot.queries(obs).detach().numpy())
+    np.testing.assert_array_equal(source.keys().index._index._queries.last[: len(obs)], expected)
+    assert before.tuning_seconds <= source.keys().index.tuning_seconds <= source.seconds < perf_counter() - start
 
 
 def test_few_queries_of_the_same_keys_are_scans(monkeypatch):
@@ -59,10 +59,10 @@ def test_few_queries_of_the_same_keys_are_scans(monkeypatch):
     agent = fresh(tower_agent(TargetEnv(actions, length=5), k=3))
     source, obs = agent.policy.predictor.source, states(30)
     found = agent.explain(obs.numpy()).actions
-    assert source._index is None
+    assert source.keys().index is None
     np.testing.assert_array_equal(found, all_values(agent, obs).topk(3, dim=1).indices.numpy())
     agent.explain(states(1_000).numpy())
-    assert source._index is not None
+    assert source.keys().index is not None
 
 
 def test_a_copy_searches_its_own_table(monkeypatch):

@@ -39,5 +39,4 @@ def _keys(search: "CriticSearch", own: Allowed) -> Tensor:
     device = search.snapshot.scale.middle.device
     if own.own_vectors is not None:
         return search.snapshot.keys(torch.from_numpy(own.own_vectors[0]).to(device))
-    keys = search.keys()
-    return keys.index_select(0, search.places(torch.from_numpy(own.actions).to(device)).to(device))
+    return search.keys().of_actions(torch.from_numpy(own.actions).to(device), search.actions.space)

@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from gymnasium import spaces
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 
 from wolpertinger.actions import ActionSet, TooManyActionsError
-from wolpertinger.index import InnerProductIndex, largest_products
+from wolpertinger.index import InnerProductIndex
 from wolpertinger.networks import Critic
 from wolpertinger.networks.forms import check_forms
 from wolpertinger.policy.allowed_search import best_allowed
 from wolpertinger.policy.candidates import Candidates, RaggedCandidates
+from wolpertinger.policy.keys import Keys
 from wolpertinger.policy.sources import CandidateSource, Nearest, SourceFactory, UnionSource
 from wolpertinger.policy.states import States
 from wolpertinger.settings import Settings, check_number, read_settings, show
@@ -35,7 +34,6 @@ YOUNG_UPDATES, YOUNG_SHARE = 32, 1 / 8
 INDEXED_FROM = 200_000  # actions from which on an index takes the place of a product with all keys, ...
 SCANNED_QUERIES = 4_096  # ... once so many queries were asked of the same keys: fewer do not pay for tuning
 RECALL = 0.95  # of that index
-KEYS_AT_ONCE = 2**14
 RECENT_STATES = 320  # by which an index over new keys is judged, ...
 COMPARED_STATES = 64  # ... and on so many of them the search is compared before and after a refresh, ...
 COMPARED_EVERY = 32  # ... updates apart at least
@@ -109,12 +107,8 @@ class CriticSearch(CandidateSource):
         self._seconds = 0.0  # without the tuning of the present index, which counts its own
 
     def _forget(self) -> None:
-        self._keys: Tensor | None = None
-        self._members: Tensor | None = None  # the actions whose keys they are
-        self._version = 0  # of the action set
-        self._index: InnerProductIndex | None = None
-        self._previous_index: InnerProductIndex | None = None  # which the next one goes on from
-        self._asked = 0  # queries, of these keys
+        self._keys: Keys | None = None
+        self._last_index: InnerProductIndex | None = None  # which the next one goes on from
         self._recent: list[States] = []
         self._recent_count = 0
         self._k = 1  # of the last search
@@ -135,8 +129,7 @@ class CriticSearch(CandidateSource):
 
     @property
     def _tuning_seconds(self) -> float:
-        last = self._index or self._previous_index
-        return 0.0 if last is None else last.tuning_seconds
+        return 0.0 if self._last_index is None else self._last_index.tuning_seconds
 
     def critic_updated(self) -> None:
         self.age += 1
@@ -163,7 +156,7 @@ class CriticSearch(CandidateSource):
             self._forget()
         if self.age < (1 if self._expired else self.every):
             return
-        is_comparable = self._keys is not None and self._version == self.actions.version and self._recent
+        is_comparable = self._keys is not None and self._keys.version == self.actions.version and self._recent
         # Only the log needs it, so it is not done at every refresh of small sets, which come with every update.
         is_due = self._compared_at is None or self._updates - self._compared_at >= COMPARED_EVERY
         before = self._best_of_recent() if is_comparable and is_due else None
@@ -197,48 +190,24 @@ class CriticSearch(CandidateSource):
     def best(self, queries: Tensor, k: int) -> Tensor:
         """The k actions of A with the largest products with each query, the largest first (batch, k, ...)."""
         keys = self.keys()
-        assert self._members is not None
         self._k = k = min(k, len(keys))
-        self._asked += len(queries)
-        if self._index is None and self._asked > SCANNED_QUERIES:
-            self._index = self._index_over(keys)
-        if self._index is not None:
-            return self._members[torch.from_numpy(self._index.search(queries.numpy(force=True), k)).to(queries.device)]
-        return self._members[largest_products(queries, keys, k)]
+        keys.asked += len(queries)
+        if keys.index is None and keys.asked > SCANNED_QUERIES and len(keys) >= INDEXED_FROM:
+            keys.index = self._last_index = self._index_over(keys.vectors)
+        return keys.best(queries, k)
 
-    def places(self, actions: Tensor) -> Tensor:
-        """Where the keys of actions (m, ...) are among `keys`."""
-        assert self._members is not None
-        space = self.actions.space
-        if isinstance(space, spaces.MultiDiscrete):
-            return torch.from_numpy(np.ravel_multi_index(tuple(actions.t().numpy(force=True)), space.nvec.tolist()))
-        return actions if self.actions.n == space.n else torch.searchsorted(self._members, actions)
+    def keys(self) -> Keys:
+        """The keys of all actions, as of the last refresh."""
+        keys = self._keys
+        if keys is None or keys.version != self.actions.version:
+            start = perf_counter()
+            self._keys = keys = Keys.of(self.actions, self.snapshot)
+            self._seconds += perf_counter() - start
+        return keys
 
-    def keys(self) -> Tensor:
-        """The keys of all actions (n, width), as of the last refresh."""
-        if self._keys is None or self._version != self.actions.version:
-            start = perf_counter() - self.seconds
-            version, (keys, members) = self.actions.version, self._compute_keys()
-            self._keys, self._members, self._version = keys, members, version
-            self._previous_index, self._index, self._asked = self._index or self._previous_index, None, 0
-            self._seconds = perf_counter() - start - self._tuning_seconds
-        return self._keys
-
-    @torch.no_grad()
-    def _compute_keys(self) -> tuple[Tensor, Tensor]:
-        device = self.snapshot.scale.middle.device
-        keys, members = [], []
-        for block in self.actions.blocks(KEYS_AT_ONCE):
-            vectors = torch.from_numpy(self.actions.embed(block)).to(device, torch.float32)
-            keys.append(self.snapshot.keys(vectors))
-            members.append(torch.from_numpy(block))
-        return torch.cat(keys), torch.cat(members).to(device)
-
-    def _index_over(self, keys: Tensor) -> InnerProductIndex | None:
-        if len(keys) < INDEXED_FROM:
-            return None
+    def _index_over(self, keys: Tensor) -> InnerProductIndex:
         start = perf_counter() - self.seconds
-        previous, expected = self._previous_index, None
+        previous, expected = self._last_index, None
         if previous is not None and self._recent:
             expected = self.snapshot.queries(self._recent_obs(RECENT_STATES)).numpy(force=True)
         index = InnerProductIndex(keys.numpy(force=True), RECALL, previous=previous, expected_queries=expected)
@@ -265,7 +234,7 @@ class CriticSearch(CandidateSource):
         self.age, self._updates, self._expired, self._keys = age, updates, bool(state["expired"]), None
 
     def __getstate__(self) -> dict[str, Any]:  # of a copy, whose table may come to other actions
-        return {**vars(self), "_keys": None, "_recent": [], "_recent_count": 0, "_index": None, "_previous_index": None}
+        return {**vars(self), "_keys": None, "_recent": [], "_recent_count": 0, "_last_index": None}
 
 
 def _form(obs: PyTorchObs) -> Any:

@@ -31,12 +31,26 @@ def read_allowed(given: Any, actions: ActionSet, where: Where = "state {}".forma
         return given
     if isinstance(actions, Slate):
         return read_items(read_allowed(given, actions.items, where), actions, where)
+    if _are_plain(given, actions):
+        return Allowed(list(given))
     rows = [_read_mask(row, actions, where(number)) for number, row in enumerate(given)]
     if any(isinstance(row, Levels) for row in rows):
         return _read_levels(rows, actions, where)
     pairs = [row if isinstance(row, tuple) else (row, None) for row in rows]
     read = [_read_row(own, vectors, actions, where(number)) for number, (own, vectors) in enumerate(pairs)]
     return _check(read, actions, where)
+
+
+def _are_plain(given: Any, actions: ActionSet) -> bool:
+    """Whether all rows are ascending ids of a set without gaps, whose first and last tell that all are in it."""
+    space, n = actions.space, actions.n
+    if not isinstance(space, spaces.Discrete) or n != space.n or actions.has_offered_vectors:
+        return False
+    return all(
+        type(row) is np.ndarray and row.dtype == np.int64 and row.ndim == 1 and row.size > 0
+        and row[0] >= 0 and row[-1] < n and (row[1:] > row[:-1]).all()
+        for row in given
+    )  # fmt: skip
 
 
 def empty_allowed(actions: ActionSet, form: str) -> Allowed:

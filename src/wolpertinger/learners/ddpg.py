@@ -17,6 +17,7 @@ from wolpertinger.policy.sources import GivenSource
 from wolpertinger.settings import Settings, check_choice, check_number
 
 SHARED_PER_OWN = 4  # target samples that all states share, for one of each state's own, which costs many times as much
+NARROWED = 4  # of a state's own, by keys where there are any, that the target critic ranks
 LOSSES = {"mse": F.mse_loss, "huber": F.smooth_l1_loss}
 
 
@@ -106,7 +107,8 @@ class DDPGLearner:
             return self.policy.rank(self._next_states(batch), self.networks.critic_target)
         if batch.next_allowed is not None:  # each state has its own: so many random ones of them
             some = batch.next_allowed.thin(self._rng, max(1, self.settings.target_samples // SHARED_PER_OWN))
-            return self._sampled.rank(States(batch.next_obs, None, some), self.networks.critic_target)
+            states = self.policy.source.narrow(States(batch.next_obs, None, some), NARROWED)
+            return self._sampled.rank(states, self.networks.critic_target)
         actions, executed = self.policy.actions, batch.actions.numpy(force=True)
         held = executed[actions.holds(executed)]  # some may have been removed since
         given = np.concatenate([held, actions.sample(self._rng, self.settings.target_samples)])

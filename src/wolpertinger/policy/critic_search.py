@@ -18,7 +18,7 @@ from wolpertinger.actions import ActionSet, TooManyActionsError
 from wolpertinger.index import InnerProductIndex
 from wolpertinger.networks import Critic
 from wolpertinger.networks.forms import check_forms
-from wolpertinger.policy.allowed_search import best_allowed
+from wolpertinger.policy.allowed_search import best_allowed, narrow_by_keys
 from wolpertinger.policy.candidates import Candidates, RaggedCandidates
 from wolpertinger.policy.keys import Keys
 from wolpertinger.policy.sources import CandidateSource, Nearest, SourceFactory, UnionSource
@@ -150,6 +150,11 @@ class CriticSearch(CandidateSource):
         self._refresh_if_due()
         return RaggedCandidates(best_allowed(self, states, k), (BestByCritic.kind,))
 
+    @torch.no_grad()
+    def narrow(self, states: States, k: int) -> States:
+        self._refresh_if_due()
+        return narrow_by_keys(self, states, k)
+
     def _refresh_if_due(self) -> None:
         if self.snapshot.scale.middle.device != self.critic.scale.middle.device:  # the policy was moved
             self.snapshot.to(self.critic.scale.middle.device)
@@ -195,6 +200,11 @@ class CriticSearch(CandidateSource):
         if keys.index is None and keys.asked > SCANNED_QUERIES and len(keys) >= INDEXED_FROM:
             keys.index = self._last_index = self._index_over(keys.vectors)
         return keys.best(queries, k)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether a search does without a product with all keys."""
+        return self._keys is not None and self._keys.index is not None
 
     def keys(self) -> Keys:
         """The keys of all actions, as of the last refresh."""

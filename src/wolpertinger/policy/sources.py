@@ -58,6 +58,10 @@ class CandidateSource(ABC):
         rows = widen(find, states.allowed, k, self.actions.n)
         return RaggedCandidates(Allowed(rows), (names[0],))
 
+    def narrow(self, states: States, k: int) -> States:
+        """The states with about k of what each allows, of much, that are worth scoring: here with all of it."""
+        return states
+
     def critic_updated(self) -> None:  # noqa: B027 - most sources do not depend on the critic
         """The critic has learned: what was made of it is out of date by one more update."""
 

@@ -17,11 +17,12 @@ MAX_PACKAGE = 10_000 + sum(
         "actions without vectors": 200,
         "the newcomer's warnings and threads": 200,
         "a run that is never lost": 1_500,
-        "valid actions, ranked lists, slates": 2_000,
+        "valid actions, ranked lists, slates": 2_050,
         "files from strangers": 700,
         "new states and new items, a young critic's keys": 120,
         "arguments in our own words": 50,
         "lookups while another thread writes": 290,
+        "features of length 1": 20,
     }.values()
 )
 SETS = {"ActionTable", "ActionProduct", "ActionIds"}

@@ -21,7 +21,14 @@ PLAIN = {
     "n_steps": 1,
     "standardize": False,
 }
-PLAIN_NETWORKS = {"net_arch": [16, 16], "layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
+PLAIN_NETWORKS = {
+    "net_arch": [16, 16],
+    "layer_norm": False,
+    "unit_features": False,
+    "dropout": 0.0,
+    "n_critics": 1,
+    "predict_by": "critic",
+}
 SMALL = {
     **PLAIN,
     "policy_kwargs": PLAIN_NETWORKS,
@@ -186,6 +193,7 @@ def best_of(critic, state, actions, candidates):
 CRITICS = {  # constructor arguments for every kind of MLP critic
     "plain": {},
     "layer norm": {"policy_kwargs": {"layer_norm": True}},
+    "unit features": {"policy_kwargs": {"unit_features": True}},
     "interaction": {"critic": MLP(interaction=True)},
     "twins": {"policy_kwargs": {"n_critics": 2}},
     "tanh": {"policy_kwargs": {"activation_fn": torch.nn.Tanh}},

@@ -9,6 +9,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from tests.agent.envs import DictEnv, TargetEnv
 from wolpertinger import DDPG, MLP, TD3, ActionProduct, ActionTable, BestByCritic, Nearest, TwoTower, Wolpertinger
 from wolpertinger.agent.defaults import update_ratio
+from wolpertinger.networks.layers import UnitFeatures
 
 VECTORS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
 CONTROLS = ActionProduct([np.linspace(-1, 1, 5)] * 3)
@@ -32,6 +33,8 @@ def test_levels_of_controls_get_an_actor():
     assert agent._arguments["candidates"] == Nearest()
     assert isinstance(agent._arguments["learner"], TD3)
     assert len(agent.critic.networks) == 2
+    for network in (agent.actor, agent.critic):  # without it the actor can run into a corner and stay
+        assert any(isinstance(layer, UnitFeatures) for layer in network.modules())
 
 
 def test_plans_that_cannot_be_searched_get_the_papers_form():

@@ -13,6 +13,7 @@ VECTORS = np.array([[100.0, -3.0, 7.0], [300.0, -1.0, 7.0], [150.0, -2.0, 7.0], 
 VARIANTS = {
     "plain": {},
     "layer norm": {"layer_norm": True},
+    "unit features": {"unit_features": True},
     "inverted gradients": {"bound": "inverted gradients"},
     "one layer": {"net_arch": [16]},
     "all": {"layer_norm": True, "bound": "inverted gradients"},
@@ -28,6 +29,18 @@ def test_protos_stay_in_the_box_of_the_vectors(variant):
     assert (protos >= VECTORS.min(axis=0) - 1e-3).all()
     assert (protos <= VECTORS.max(axis=0) + 1e-3).all()
     assert np.ptp(protos[:, 0]) > 50
+
+
+def test_unit_features_bound_the_proto_action_of_any_state():
+    plain, unit = (
+        small_agent(TargetEnv(ActionTable(VECTORS)), k=2, policy_kwargs={"net_arch": [16, 16], "unit_features": flag})
+        for flag in (False, True)
+    )
+    far = 1e6 * torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    assert plain.actor.unit(far).abs().max() > 0.99
+    last = unit.actor.mu[-2]
+    assert (unit.actor.unit(far).abs() <= (last.weight.norm(dim=1) + last.bias.abs()).tanh() + 1e-6).all()
+    assert unit.actor.unit(far).abs().max() < 0.1
 
 
 def test_protos_start_near_the_middle():

@@ -12,6 +12,7 @@ VECTORS = np.array([[100.0, -3.0, 7.0], [300.0, -1.0, 7.0], [150.0, -2.0, 7.0], 
 VARIANTS = {
     "plain": {},
     "layer norm": {"layer_norm": True},
+    "unit features": {"unit_features": True},
     "interaction": {"critic": MLP(interaction=True)},
     "twins": {"n_critics": 2},
     "state layers": {"state_arch": [12, 8], "layer_norm": True, "n_critics": 2},

@@ -12,6 +12,7 @@ from wolpertinger.policy import critic_search as module
 CRITICS = {
     "one": {},
     "layer norm": {"policy_kwargs": {"layer_norm": True}},
+    "unit features": {"policy_kwargs": {"unit_features": True}},
     "twins": {"policy_kwargs": {"n_critics": 2}},
     "state layers": {"policy_kwargs": {"state_arch": [12]}},
     "one layer": {"policy_kwargs": {"net_arch": [16]}},

@@ -17,7 +17,7 @@ def make(env_id: str, levels: int) -> tuple[gym.Env, ActionProduct]:
 
 REACHER = Task(
     make=lambda: make("Reacher-v5", 21),
-    role="confirmation",
+    role="development",
     steps=50_000,
     random=-47.0,
     best=-3.7,
@@ -25,7 +25,7 @@ REACHER = Task(
 )
 HOPPER = Task(
     make=lambda: make("Hopper-v5", 21),
-    role="confirmation",
+    role="development",
     steps=200_000,
     random=16.3,
     best=3_500.0,

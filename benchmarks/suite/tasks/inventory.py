@@ -34,7 +34,7 @@ def make() -> tuple[gym.Env, ActionProduct]:
 
 INVENTORY = Task(
     make=make,
-    role="confirmation",
+    role="development",
     steps=50_000,
     random=50.0,
     best=898.0,

@@ -57,10 +57,11 @@ class Wolpertinger(RestrictedAlgorithm):
     :param final_learning_rate: what the learning rate goes to, linearly, over the training; the actor's in proportion.
     :param standardize: let networks read states and say values in the units of what the warm-up saw, so that those of
         the environment do not matter; by default yes, with preset="paper" no.
-    :param policy_kwargs: net_arch, layer_norm, n_critics, state_arch (layers of the critic that read the state alone,
-        at no cost per candidate), bound (of the proto-action: "tanh", or "inverted gradients", which never saturates),
-        predict_by ("critic", or "target": `predict` and `explain` go by the target critic), features_extractor_class
-        and the other arguments of `WolpertingerPolicy`.
+    :param policy_kwargs: net_arch, layer_norm, unit_features (what the last layers read has length 1), n_critics,
+        state_arch (layers of the critic that read the state alone, at no cost per candidate), bound (of the
+        proto-action: "tanh", or "inverted gradients", which never saturates), predict_by ("critic", or "target":
+        `predict` and `explain` go by the target critic), features_extractor_class and the other arguments of
+        `WolpertingerPolicy`.
 
     :param on_bad_transition: what to do with rewards and observations that are not finite: "raise" an error that names
         environment, step and field before anything of that step is stored, or "skip" and count them in the log.

@@ -112,7 +112,7 @@ def _check_policy_kwargs(given: Any, policy: type[WolpertingerPolicy]) -> None:
     if isinstance(given, Mapping) and (own := OWN & given.keys()):
         raise ValueError(f"policy_kwargs holds {', '.join(sorted(own))}: give it to Wolpertinger itself")
     check_keywords("policy_kwargs", given, policy, without=OF_SPACES | OWN)
-    for name in {"layer_norm", "normalize_images"} & given.keys():
+    for name in {"layer_norm", "unit_features", "normalize_images"} & given.keys():
         check_flag(name, given[name])
     check_number("n_critics", given.get("n_critics", 1), least=1, most=MAX_CRITICS, whole=True)
     for name in {"net_arch", "state_arch"} & given.keys():

@@ -134,7 +134,10 @@ def _with_neighbours(actions: ActionSet) -> Defaults:
 
 
 def _with_actor(actions: ActionSet) -> Defaults:
-    """TD3 on the proto-action, rounded to the nearest action: for levels of controls, and sets too large to search."""
+    """TD3 on the proto-action, rounded to the nearest action: for levels of controls, and sets too large to search.
+
+    With features of any length the actor can run into a corner of the box, where tanh is flat, and stay there.
+    """
     return Defaults(
         arguments={
             "k": 1,
@@ -145,7 +148,7 @@ def _with_actor(actions: ActionSet) -> Defaults:
             **COMMON,
         },
         updates=ACTOR_UPDATES,
-        policy_kwargs={"net_arch": [256, 256], "n_critics": 2},
+        policy_kwargs={"net_arch": [256, 256], "unit_features": True, "n_critics": 2},
         why=f"{_describe(actions)}: an actor proposes and the nearest action is taken (TD3)",
     )
 

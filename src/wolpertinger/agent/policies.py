@@ -63,6 +63,7 @@ class WolpertingerPolicy(BasePolicy):
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,
+        unit_features: bool = False,
         n_critics: int = 1,
         state_arch: list[int] | None = None,
         dropout: float = 0.0,
@@ -76,16 +77,13 @@ class WolpertingerPolicy(BasePolicy):
         if optimizer_kwargs is None and optimizer_class is torch.optim.Adam:
             optimizer_kwargs = {"fused": True}  # one kernel for all parameters, on every device
         super().__init__(
-            observation_space,
-            action_space,
-            features_extractor_class,
-            features_extractor_kwargs,
+            *(observation_space, action_space, features_extractor_class, features_extractor_kwargs),
             normalize_images=normalize_images,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
         )
         self.actions = actions
-        shared = {"activation_fn": activation_fn, "layer_norm": layer_norm}
+        shared = {"activation_fn": activation_fn, "layer_norm": layer_norm, "unit_features": unit_features}
         of_critic = {"n_critics": n_critics, "state_arch": state_arch, "dropout": dropout, "form": critic, **shared}
         self._build_networks(net_arch, {"bound": bound, **shared}, of_critic, lr_schedule)
         self._build_policies(candidates or Nearest(), k, rerank, predict_by)

@@ -147,6 +147,7 @@ POLICY: dict[str, Check] = {
     "net_arch": _layers,
     "activation_fn": subclass(torch.nn.Module),
     "layer_norm": check_flag,
+    "unit_features": check_flag,
     "n_critics": count(MAX_CRITICS, 1),
     "state_arch": _layers,
     "dropout": number(0, 1),

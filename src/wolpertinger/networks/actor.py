@@ -9,7 +9,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.networks.layers import hidden_layers, last_layer
+from wolpertinger.networks.layers import UnitFeatures, hidden_layers, last_layer
 from wolpertinger.networks.scaling import ScaledModel
 from wolpertinger.settings import check_choice
 
@@ -55,6 +55,7 @@ class Actor(ScaledModel):
         features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,
+        unit_features: bool = False,
         bound: str = "tanh",
         normalize_images: bool = True,
     ) -> None:
@@ -63,6 +64,7 @@ class Actor(ScaledModel):
         self.mu = nn.Sequential(
             nn.Linear(features_extractor.features_dim, net_arch[0]),
             *hidden_layers(net_arch[0], net_arch[1:], activation_fn, layer_norm),
+            *([UnitFeatures()] if unit_features else []),
             last_layer(net_arch[-1], actions.dim),
             BOUNDS[bound](),
         )

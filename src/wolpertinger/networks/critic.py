@@ -46,6 +46,7 @@ class Critic(ScaledModel):
         features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         layer_norm: bool = False,
+        unit_features: bool = False,
         n_critics: int = 1,
         state_arch: list[int] | None = None,
         dropout: float = 0.0,
@@ -64,8 +65,8 @@ class Critic(ScaledModel):
                 hidden_layers(state_arch[0], state_arch[1:], activation_fn, layer_norm)
             )
             width = state_arch[-1]
-        of_set = (actions.is_numbered, actions.slots)
-        shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, dropout, *of_set)
+        others = (dropout, actions.is_numbered, actions.slots, unit_features)
+        shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, *others)
         self.q_networks = nn.ModuleList((form or MLP())(shape) for _ in range(n_critics))
         self.values = Standardize()
         """Networks say values in standard units: whatever the reward's unit, they learn numbers of about 1."""

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 LAST_LAYER = 3e-3  # the DDPG paper's bound for the last layer's weights: values start near 0, protos near the middle
 
@@ -25,11 +26,26 @@ class Shape:
     """Whether actions are known by their number only, so that vectors are of no use but to tell them apart."""
     slots: int | None = None
     """Items of a slate, where actions are slates."""
+    unit_features: bool = False
+    """Whether what the last layer reads is brought to length 1."""
 
     def hidden(self) -> list[nn.Module]:
         """The layers that follow the first one."""
         first, *others = self.net_arch
-        return hidden_layers(first, others, self.activation_fn, self.layer_norm, self.dropout)
+        hidden = hidden_layers(first, others, self.activation_fn, self.layer_norm, self.dropout)
+        return [*hidden, *([UnitFeatures()] if self.unit_features else [])]
+
+
+class UnitFeatures(nn.Module):
+    """Brings what the last layer reads to length 1 (penultimate normalisation: Bjorck, Gomes and Weinberger, "Is High
+    Variance Unavoidable in RL? A Case Study in Continuous Control", 2022).
+
+    However far away a state or action is, outputs are bounded by the last layer's weights: an actor does not run into
+    the flat ends of tanh at once, nor does a critic promise what it has never seen.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.normalize(x, dim=-1, eps=1e-6)
 
 
 def hidden_layers(

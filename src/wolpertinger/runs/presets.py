@@ -49,7 +49,13 @@ PLAIN: dict[str, Any] = {
     "n_steps": 1,
     "standardize": False,
 }
-NETWORKS: dict[str, Any] = {"layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
+NETWORKS: dict[str, Any] = {
+    "layer_norm": False,
+    "unit_features": False,
+    "dropout": 0.0,
+    "n_critics": 1,
+    "predict_by": "critic",
+}
 
 # The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
 # units, slow targets, Ornstein-Uhlenbeck noise. Guided epsilon is the Wolpertinger paper's, for its recommender.

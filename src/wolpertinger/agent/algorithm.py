@@ -22,7 +22,7 @@ from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, Wolpertinge
 from wolpertinger.agent.restricted import RestrictedAlgorithm
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
 from wolpertinger.agent.standardization import has_units
-from wolpertinger.learners import LearnerFactory, Transitions, make_learner_settings
+from wolpertinger.learners import Batch, LearnerFactory, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
@@ -214,11 +214,11 @@ class Wolpertinger(RestrictedAlgorithm):
                 self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
-    def _sample(self, batch_size: int) -> Transitions:
+    def _sample(self, batch_size: int) -> Batch:
         """Line 12: a batch of the replay buffer, in which time-outs are not "done"."""
         batch, known = self._sample_restricted(batch_size)
         discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
-        return Transitions(
+        return Batch(
             obs=batch.observations,
             actions=batch.actions.reshape(len(batch.actions), *(self.action_space.shape or ())),
             rewards=batch.rewards.squeeze(1),

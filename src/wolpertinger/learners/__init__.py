@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wolpertinger.learners.base import REJECTED, Learner, LearnerFactory, Networks, Transitions
+from wolpertinger.learners.base import REJECTED, Batch, Learner, LearnerFactory, Networks
 from wolpertinger.learners.ddpg import DDPG
 from wolpertinger.learners.td3 import TD3
 from wolpertinger.settings import Settings, read_settings
@@ -21,9 +21,9 @@ __all__ = [
     "LEARNERS",
     "REJECTED",
     "TD3",
+    "Batch",
     "Learner",
     "LearnerFactory",
     "Networks",
-    "Transitions",
     "make_learner_settings",
 ]

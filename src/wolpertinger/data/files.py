@@ -159,12 +159,15 @@ def _map(blocks: Iterator[dict[str, Any]]) -> Transitions:
     try:
         writers: dict[str, _Writer] = {}
         for block in blocks:
-            for field, part in block.items():
-                for name, array in ((f"{field}.values", part[0]), (field, part[1])) if field == "allowed" else [(field, part)]:
-                    writers.setdefault(name, _Writer(folder / f"{name}.raw", array)).write(array)
-        columns = {name: writer.close() for name, writer in writers.items()}
+            if "allowed" in block:
+                block["allowed.values"], block["allowed"] = block["allowed"]
+            for name, part in block.items():
+                if name not in writers:
+                    writers[name] = _Writer(folder / f"{name}.raw", part)
+                writers[name].write(part)
+        columns: dict[str, Any] = {name: writer.close() for name, writer in writers.items()}
         if "allowed" in columns:
-            columns["allowed"] = columns.pop("allowed.values"), np.concatenate([[0], np.cumsum(columns["allowed"])])  # type: ignore[assignment]
+            columns["allowed"] = columns.pop("allowed.values"), np.concatenate([[0], np.cumsum(columns["allowed"])])
         log = _make(columns)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

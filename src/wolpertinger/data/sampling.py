@@ -1,6 +1,7 @@
 """Batches of a log at random, in memory that does not grow with it."""
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,24 +25,28 @@ class LogSampler:
             )
         self.log, self._rng = log, np.random.default_rng(seed)
         self._starts = np.arange(0, len(log), block)
-        self._block, self._order, self._drawn = block, np.empty(0, np.int64), 0
+        self._block, self._order, self._drawn, self._next = block, np.empty(0, np.int64), 0, 0
         row = 2 * log["observation"].dtype.itemsize * int(np.prod(log["observation"].shape[1:])) + 32
-        count = max(1, min(len(self._starts), pool_bytes // (row * block)))
-        self._blocks = [self._read() for _ in range(count)]
-        self._oldest = 0
-        self._join()
+        self._slots = max(1, min(len(self._starts), pool_bytes // (row * block)))
+        self._counts = np.zeros(self._slots, np.int64)  # rows in each slot of the pool
+        first = self._read()
+        self._pool = Rows(*(_room(getattr(first, field.name), self._slots * block) for field in fields(Rows)))
+        self._put(first)
+        for _ in range(self._slots - 1):
+            self._put(self._read())
 
     @property
     def holds_all(self) -> bool:
         """Whether all of the log is in memory."""
-        return len(self._blocks) == len(self._starts)
+        return self._slots == len(self._starts)
 
     def sample(self, size: int) -> Rows:
         """A batch of transitions, drawn uniformly from the pool."""
-        if not self.holds_all and self._drawn >= self._block:
-            self._replace()
+        while not self.holds_all and self._drawn >= self._block:
+            self._drawn -= self._block
+            self._put(self._read())
         self._drawn += size
-        chosen = self._rng.integers(len(self._pool.number), size=size)
+        chosen = self._places[self._rng.integers(len(self._places), size=size)]
         return Rows(*(getattr(self._pool, field.name).take(chosen, axis=0) for field in fields(Rows)))
 
     def _read(self) -> Rows:
@@ -50,24 +55,21 @@ class LogSampler:
         start, self._order = int(self._order[0]), self._order[1:]
         return self.log.rows(slice(start, min(start + self._block, len(self.log))))
 
-    def _join(self) -> None:
-        parts = {field.name: [getattr(block, field.name) for block in self._blocks] for field in fields(Rows)}
-        self._pool = Rows(**{name: np.concatenate(part) for name, part in parts.items()})
-        self._offsets = np.concatenate([[0], np.cumsum([len(block.number) for block in self._blocks])])
-        self._blocks = self._blocks if not self.holds_all else [self._pool] * len(self._blocks)
+    def _put(self, rows: Rows) -> None:
+        """Into the slot whose turn it is."""
+        slot, count = self._next, len(rows.number)
+        first = slot * self._block
+        for field in fields(Rows):
+            getattr(self._pool, field.name)[first : first + count] = getattr(rows, field.name)
+        self._next = (slot + 1) % self._slots
+        if self._counts[slot] != count:
+            self._counts[slot] = count
+            places = [slot * self._block + np.arange(own) for slot, own in enumerate(self._counts)]
+            self._places = np.concatenate(places)
 
-    def _replace(self) -> None:
-        self._drawn -= self._block
-        new, place = self._read(), self._oldest
-        start, stop = self._offsets[place], self._offsets[place + 1]
-        self._oldest = (place + 1) % len(self._blocks)
-        if len(new.number) == stop - start:  # in place
-            for field in fields(Rows):
-                getattr(self._pool, field.name)[start:stop] = getattr(new, field.name)
-            self._blocks[place] = new
-            return
-        self._blocks[place] = new
-        self._join()
+
+def _room(like: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    return np.empty((rows, *like.shape[1:]), like.dtype)
 
 
 def returns_of(log: Transitions, gamma: float, rows: int) -> npt.NDArray[np.float64]:

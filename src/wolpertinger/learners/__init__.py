@@ -4,10 +4,11 @@ from typing import Any
 
 from wolpertinger.learners.base import REJECTED, Batch, Learner, LearnerFactory, Networks
 from wolpertinger.learners.ddpg import DDPG
+from wolpertinger.learners.offline import Offline
 from wolpertinger.learners.td3 import TD3
 from wolpertinger.settings import Settings, read_settings
 
-LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG, "td3": TD3}
+LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG, "td3": TD3, "offline": Offline}
 """Learners by short names."""
 
 
@@ -25,5 +26,6 @@ __all__ = [
     "Learner",
     "LearnerFactory",
     "Networks",
+    "Offline",
     "make_learner_settings",
 ]

@@ -87,13 +87,17 @@ class DDPGLearner:
             best = self._rank_next(batch)
             target = batch.rewards + batch.discounts * best.values[:, 0]  # (batch,)
         # Line 14: the critic learns the value of the action that was executed.
-        vectors = policy.embed(batch.actions) if batch.vectors is None else batch.vectors
-        q = networks.critic(batch.obs, vectors)  # (critics, batch)
-        standard = networks.critic.values  # so that the loss does not depend on the reward's unit
-        loss = len(q) * LOSSES[self.settings.critic_loss](standard(q), standard(target).expand_as(q))
-        losses = minimise(loss, networks.critic, self.settings.max_grad_norm, name="critic_loss")
+        losses = minimise(
+            self._critic_loss(batch, target), networks.critic, self.settings.max_grad_norm, name="critic_loss"
+        )
         policy.source.critic_updated()
         return best, losses
+
+    def _critic_loss(self, batch: Batch, target: Tensor) -> Tensor:
+        vectors = self.policy.embed(batch.actions) if batch.vectors is None else batch.vectors
+        q = self.networks.critic(batch.obs, vectors)  # (critics, batch)
+        standard = self.networks.critic.values  # so that the loss does not depend on the reward's unit
+        return len(q) * LOSSES[self.settings.critic_loss](standard(q), standard(target).expand_as(q))
 
     def _update_actor(self, batch: Batch, best: Ranking) -> dict[str, Tensor]:
         # Line 15: the actor climbs the critic, where candidates depend on it.

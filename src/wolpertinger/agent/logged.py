@@ -1,12 +1,15 @@
 """The agent that learns from a log, without an environment, and goes on from there in one."""
 
+from collections import deque
 from dataclasses import fields
 from time import time_ns
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.utils import configure_logger
 
@@ -45,6 +48,7 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         policy: Any = "MlpPolicy",
         callback: MaybeCallback = None,
         progress_bar: bool = False,
+        logger: Logger | None = None,
         **settings: Any,
     ) -> Self:
         """An agent that has learned from a log alone.
@@ -62,14 +66,17 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         check_number("updates", updates, least=1, whole=True, optional=True)
         transitions.check(actions)
         defaults = {"learner": LEARNER, "learning_starts": 0, "n_steps": 1}
-        known = actions if unlogged else restrict(actions, transitions)
+        logged = None if unlogged else transitions.logged_actions()
+        known = actions if logged is None or len(logged) == actions.n else actions.only(logged) or actions
         agent = cls(policy, None, known, _init_setup_model=False, **{**defaults, **settings})  # type: ignore[call-arg]
         agent.observation_space = observation_space or transitions.observation_space()
         agent.action_space, agent.n_envs = known.space, 1
         agent._setup_model()
-        agent._require_support(transitions, unlogged)
+        agent._require_support(logged)
         agent.restrictions.from_env = transitions.allowed is not None
         agent.mix_with(transitions)
+        if logger is not None:
+            agent.set_logger(logger)
         return agent.learn_from_log(updates, callback, progress_bar=progress_bar)
 
     def mix_with(self, transitions: Transitions, share: float = 0.5) -> None:
@@ -113,8 +120,6 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         return self
 
     def _begin_offline(self, total: int) -> None:
-        from collections import deque
-
         self.start_time, self.num_timesteps, self._episode_num = time_ns(), 0, 0
         self._total_timesteps, self._num_timesteps_at_start = total, 0
         self.ep_info_buffer, self.ep_success_buffer = deque(maxlen=1), deque(maxlen=1)
@@ -129,13 +134,13 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         obs = self._to_obs(self.logged.sample(SCALED_BY).obs)
         fit_units(self.policy, obs, torch.as_tensor(returns, device=self.device))
 
-    def _require_support(self, transitions: Transitions, unlogged: bool) -> None:
-        source = self.policy.behaviour.source
-        if unlogged or source.needs_actor or self.actions.only(np.empty(0, np.int64)) is not None:
+    def _require_support(self, logged: npt.NDArray[np.int64] | None) -> None:
+        """Refuse to search all of a set that cannot be restricted to the logged actions."""
+        if logged is None or len(logged) == self.actions.n or self.policy.behaviour.source.needs_actor:
             return
         raise ValueError(
-            f"{self.actions!r} cannot be restricted to what the log holds, and these candidates are searched in all of "
-            'it: give candidates="nearest", or unlogged=True'
+            f"{self.actions!r} cannot be restricted to the {len(logged):,} actions of the log, and these candidates "
+            'are searched in all of it: give candidates="nearest", or unlogged=True'
         )
 
     def _sample(self, batch_size: int) -> Batch:
@@ -183,12 +188,6 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         space, tensor = self.observation_space, torch.as_tensor(obs, device=self.device)
         tensor = tensor.reshape(len(tensor), *(space.shape or (1,)))
         return tensor.float() if isinstance(space, spaces.Box) and space.dtype != np.uint8 else tensor
-
-
-def restrict(actions: ActionSet, transitions: Transitions) -> ActionSet:
-    """The actions that the log took or could have taken; all, where the set has no such part."""
-    logged = transitions.logged_actions()
-    return actions if len(logged) == actions.n else actions.only(logged) or actions
 
 
 def join(ours: Batch, theirs: Batch) -> Batch:

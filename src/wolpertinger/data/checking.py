@@ -60,7 +60,9 @@ def check_propensities(part: npt.NDArray[Any], first: int = 0) -> npt.NDArray[np
     if part.dtype.kind not in "fiu" or part.ndim != 1:
         raise LogError(f"propensity is {part.dtype} of shape {part.shape}: give one number per row")
     chances = part.astype(np.float64)
-    refuse_rows(~((chances > 0) & (chances <= 1)), "propensity is not in (0, 1]", "give the chance of the action", first)
+    refuse_rows(
+        ~((chances > 0) & (chances <= 1)), "propensity is not in (0, 1]", "give the chance of the action", first
+    )
     return chances
 
 
@@ -78,7 +80,10 @@ def check_times(times: npt.NDArray[Any], ends: npt.NDArray[np.bool_]) -> None:
         if is_count:
             refuse_rows(inside & (step == 0), "the same step comes twice", "leave out repeated rows", start + 1)
             refuse_rows(
-                inside & (step > 1), "steps are missing before it", "complete the episode or begin another there", start + 1
+                inside & (step > 1),
+                "steps are missing before it",
+                "complete the episode or begin another there",
+                start + 1,
             )
 
 

@@ -55,9 +55,7 @@ def from_arrow(table: Any, columns: Columns | Mapping[str, str] | None = None) -
     return _make({field: _join(field, [part]) for field, part in parts.items()})
 
 
-def read(
-    path: Path, columns: Columns | Mapping[str, str] | None = None, *, in_memory: int = IN_MEMORY
-) -> Transitions:
+def read(path: Path, columns: Columns | Mapping[str, str] | None = None, *, in_memory: int = IN_MEMORY) -> Transitions:
     """A log from a Parquet file, or from all of a folder in the order of their names.
 
     What is larger than `in_memory` bytes is copied, a block at a time, to memory-mapped files that are removed with the

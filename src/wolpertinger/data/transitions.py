@@ -1,10 +1,9 @@
 """A log of what was done and what came of it: columns of equal length, in memory or memory-mapped."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from gymnasium import spaces
 from wolpertinger.actions import ActionSet
 from wolpertinger.data import checking
 from wolpertinger.data.checking import ROWS_AT_ONCE, LogError, refuse_rows
-from wolpertinger.data.columns import Columns
 from wolpertinger.index import as_array
 from wolpertinger.settings import show
 
@@ -162,7 +160,9 @@ class Transitions:
     def check(self, actions: ActionSet) -> None:
         """Refuse actions, and what rows allow, that are not in the set."""
         for part in self.parts():
-            checking.check_in_set(checking.check_actions(self._columns["action"][part], part.start), actions, part.start)
+            checking.check_in_set(
+                checking.check_actions(self._columns["action"][part], part.start), actions, part.start
+            )
         if self.allowed is None:
             return
         values, offsets = self.allowed

@@ -271,9 +271,16 @@ class Wolpertinger(LoggedAlgorithm):
         tb_log_name: str = "Wolpertinger",
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
+        *,
+        env: Any = None,
     ) -> Self:
+        """Learn for so many steps of the environment; `env`, if given, is where from now on, as by `set_env`."""
         flags = {"reset_num_timesteps": reset_num_timesteps, "progress_bar": progress_bar}
         arguments.check_learn(total_timesteps, callback, log_interval, tb_log_name, **flags)
+        if env is not None:
+            self.set_env(env)
+        if self.env is None:
+            raise ValueError("there is no environment: give learn(..., env=...)")
         self._settle_update_ratio(total_timesteps + (0 if reset_num_timesteps else self.num_timesteps))
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))

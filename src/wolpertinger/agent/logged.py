@@ -33,6 +33,7 @@ class LoggedAlgorithm(RestrictedAlgorithm):
 
     logged: LogSampler | None = None
     """What is drawn from a log."""
+    standardize: bool | None
     log_share = 0.5
     """Of each batch, that comes from the log, once there are transitions of the agent's own."""
 
@@ -65,19 +66,45 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         check_flag("unlogged", unlogged)
         check_number("updates", updates, least=1, whole=True, optional=True)
         transitions.check(actions)
-        defaults = {"learner": LEARNER, "learning_starts": 0, "n_steps": 1}
         logged = None if unlogged else transitions.logged_actions()
         known = actions if logged is None or len(logged) == actions.n else actions.only(logged) or actions
-        agent = cls(policy, None, known, _init_setup_model=False, **{**defaults, **settings})  # type: ignore[call-arg]
-        agent.observation_space = observation_space or transitions.observation_space()
-        agent.action_space, agent.n_envs = known.space, 1
-        agent._setup_model()
+        agent = cls._untrained(policy, observation_space or transitions.observation_space(), known, settings)
         agent._require_support(logged)
         agent.restrictions.from_env = transitions.allowed is not None
         agent.mix_with(transitions)
         if logger is not None:
             agent.set_logger(logger)
         return agent.learn_from_log(updates, callback, progress_bar=progress_bar)
+
+    @classmethod
+    def _untrained(cls, policy: Any, space: spaces.Space, actions: ActionSet, settings: dict[str, Any]) -> Self:
+        """An agent without an environment."""
+        given = {"learner": LEARNER, "learning_starts": 0, "n_steps": 1, **settings}
+        agent = cls(policy, None, actions, _init_setup_model=False, **given)  # type: ignore[call-arg, arg-type]
+        agent.observation_space, agent.action_space, agent.n_envs = space, actions.space, 1
+        agent._setup_model()
+        return agent
+
+    def set_env(self, env: Any, force_reset: bool = True) -> None:
+        """Train in another environment from now on; the first one after a log may have any number of copies."""
+        wrapped, is_first = self._wrap_env(env, self.verbose), self.env is None
+        if is_first and self.logged is not None:
+            self._adopt_space(wrapped.observation_space)
+        super().set_env(wrapped, force_reset)
+        if is_first and self.replay_buffer.n_envs != self.n_envs and not self.replay_buffer.size():
+            assert self.replay_buffer_class is not None
+            spaces_of = self.observation_space, self.action_space
+            kwargs = dict(self.replay_buffer_kwargs)
+            kwargs |= {"n_envs": self.n_envs, "optimize_memory_usage": self.optimize_memory_usage}
+            self.replay_buffer = self.replay_buffer_class(self.buffer_size, *spaces_of, device=self.device, **kwargs)
+
+    def _adopt_space(self, space: spaces.Space) -> None:
+        """An environment knows bounds that a log does not show; networks depend on neither."""
+        own = self.observation_space
+        if not (isinstance(own, spaces.Box) and isinstance(space, spaces.Box)):
+            return
+        if own.shape == space.shape and own.dtype == space.dtype:
+            self.observation_space = self.policy.observation_space = space
 
     def mix_with(self, transitions: Transitions, share: float = 0.5) -> None:
         """Learn from this log from now on: from it alone until the replay buffer holds something, then by `share`."""

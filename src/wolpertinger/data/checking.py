@@ -17,7 +17,7 @@ class LogError(ValueError):
     """A log that cannot be learned from as it is."""
 
 
-def refuse_rows(bad: npt.NDArray[np.bool_], what: str, remedy: str, first: int = 0) -> None:
+def refuse_rows(bad: npt.ArrayLike, what: str, remedy: str, first: int = 0) -> None:
     """Raise a `LogError` that names the rows where `bad` holds, counted from `first`."""
     rows = np.flatnonzero(bad)
     if not rows.size:

@@ -40,13 +40,13 @@ class Columns:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise LogError(f"the column {twice[0]!r} is named for two things: give each its own")
 
-    def find(self, there: Sequence[str]) -> dict[str, list[str]]:
-        """The columns of each thing that is there; what is needed, or was named by the user, must be."""
-        found: dict[str, list[str]] = {}
+    def find(self, there: Sequence[str]) -> dict[str, str | list[str]]:
+        """The column of each thing that is there, or those it is spread over; what is needed or named must be there."""
+        found: dict[str, str | list[str]] = {}
         for field in fields(self):
             name = getattr(self, field.name)
             if name in there:
-                found[field.name] = [name]
+                found[field.name] = name
             elif field.name in WIDE and (spread := _spread(name, there)):
                 found[field.name] = spread
             elif field.name in NEEDED or name != field.default:

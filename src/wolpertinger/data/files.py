@@ -3,16 +3,15 @@
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from wolpertinger.data.checking import ROWS_AT_ONCE, LogError
+from wolpertinger.data.arrays import Array
+from wolpertinger.data.checking import ROWS_AT_ONCE, LogError, refuse_rows
 from wolpertinger.data.columns import Columns
-from wolpertinger.data.transitions import Transitions
 from wolpertinger.imports import needs_extra
 from wolpertinger.settings import check_kind, show
 
@@ -24,10 +23,13 @@ ARGUMENTS = {
 """Of `Transitions`, by the field of `Columns`."""
 IN_MEMORY = 2**28  # bytes of a file up to which its columns are kept in memory
 
-Array = npt.NDArray[Any]
+Log = TypeVar("Log")
+Make = Callable[..., Log]
+"""`Transitions`, or a class made from it."""
+Names = Columns | Mapping[str, str] | None
 
 
-def as_columns(columns: Columns | Mapping[str, str] | None) -> Columns:
+def as_columns(columns: Names) -> Columns:
     """Names of columns from what the user gives."""
     check_kind("columns", columns, Columns | Mapping | None, "Columns(...), or a dict of names")
     if isinstance(columns, Mapping):
@@ -38,24 +40,29 @@ def as_columns(columns: Columns | Mapping[str, str] | None) -> Columns:
     return columns or Columns()
 
 
-def from_pandas(frame: Any, columns: Columns | Mapping[str, str] | None = None) -> Transitions:
+def from_pandas(make: Make[Log], frame: Any, columns: Names = None) -> Log:
     """A log from a data frame."""
     with needs_extra("logs", "a log in pandas"):
+        import pandas as pd
         import pyarrow as pa
+    check_kind("frame", frame, pd.DataFrame, "a pandas data frame")
     try:
-        return from_arrow(pa.Table.from_pandas(frame, preserve_index=False), columns)
+        table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise LogError(f"the data frame has a column of mixed types: {str(error).splitlines()[0]}") from error
+    return from_arrow(make, table, columns)
 
 
-def from_arrow(table: Any, columns: Columns | Mapping[str, str] | None = None) -> Transitions:
+def from_arrow(make: Make[Log], table: Any, columns: Names = None) -> Log:
     """A log from an Arrow table."""
+    with needs_extra("logs", "a log in Arrow"):
+        import pyarrow as pa
+    check_kind("table", table, pa.Table, "an Arrow table")
     found = as_columns(columns).find(table.column_names)
-    parts = {field: _read_field(field, names, table) for field, names in found.items()}
-    return _make({field: _join(field, [part]) for field, part in parts.items()})
+    return _make(make, {field: _join([_read_field(field, names, table, 0)]) for field, names in found.items()})
 
 
-def read(path: Path, columns: Columns | Mapping[str, str] | None = None, *, in_memory: int = IN_MEMORY) -> Transitions:
+def read(make: Make[Log], path: Path, columns: Names = None, *, in_memory: int = IN_MEMORY) -> Log:
     """A log from a Parquet file, or from all of a folder in the order of their names.
 
     What is larger than `in_memory` bytes is copied, a block at a time, to memory-mapped files that are removed with the
@@ -76,13 +83,10 @@ def read(path: Path, columns: Columns | Mapping[str, str] | None = None, *, in_m
     found = as_columns(columns).find(schema.names)
     size = sum(part.metadata.row_group(i).total_byte_size for part in opened for i in range(part.num_row_groups))
     blocks = _blocks(opened, found)
-    if size <= in_memory:
-        gathered: dict[str, list[Any]] = {field: [] for field in found}
-        for block in blocks:
-            for field, part in block.items():
-                gathered[field].append(part)
-        return _make({field: _join(field, parts) for field, parts in gathered.items()})
-    return _map(blocks)
+    try:
+        return _map(make, blocks) if size > in_memory else _gather(make, blocks, list(found))
+    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+        raise LogError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -94,64 +98,91 @@ def _files_of(path: Path) -> list[Path]:
     return files
 
 
-def _blocks(opened: list[Any], found: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
+def _blocks(opened: list[Any], found: dict[str, str | list[str]]) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
 
-    names = [name for group in found.values() for name in group]
+    names = [name for group in found.values() for name in ([group] if isinstance(group, str) else group)]
+    first = 0
     for file in opened:
         for batch in file.iter_batches(ROWS_AT_ONCE, columns=names):
             table = pa.Table.from_batches([batch])
-            yield {field: _read_field(field, group, table) for field, group in found.items()}
+            yield {field: _read_field(field, group, table, first) for field, group in found.items()}
+            first += len(table)
 
 
-def _read_field(field: str, names: list[str], table: Any) -> Any:
-    """One field as an array (rows, ...); what is allowed as (values, lengths)."""
-    parts = [table.column(name).combine_chunks() for name in names]
-    for name, part in zip(names, parts, strict=True):
-        if part.null_count:
-            rows = np.flatnonzero(np.asarray(part.is_null()))[:5]
-            raise LogError(f"{name} is missing in rows {', '.join(map(str, rows))} of a block: fill or leave out them")
-    if field == "allowed":
-        return np.asarray(parts[0].flatten()), np.asarray(parts[0].value_lengths()).astype(np.int64)
-    arrays = [_to_numpy(name, part) for name, part in zip(names, parts, strict=True)]
-    return arrays[0] if len(arrays) == 1 and names[0][-2:] != "_0" else np.stack(arrays, axis=1)
-
-
-def _to_numpy(name: str, part: Any) -> Array:
+def _read_field(field: str, found: str | list[str], table: Any, first: int) -> Any:
+    """One field as an array (rows, ...); what is allowed as (values, lengths). Row 0 is the log's row `first`."""
     import pyarrow as pa
 
-    if pa.types.is_list(part.type) or pa.types.is_large_list(part.type) or pa.types.is_fixed_size_list(part.type):
-        lengths = np.asarray(part.value_lengths())
+    names = [found] if isinstance(found, str) else found
+    parts = [table.column(name).combine_chunks() for name in names]
+    parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
+    for name, part in zip(names, parts, strict=True):
+        missing = np.asarray(part.is_null()) if part.null_count else np.zeros(len(part), np.bool_)
+        refuse_rows(missing, f"{name} is missing", "fill it, or leave out these rows", first)
+    if field == "allowed":
+        if not _is_list(parts[0]):
+            raise LogError(f"{names[0]} is {parts[0].type}: give a list of ids for each row")
+        return np.asarray(parts[0].flatten()), np.asarray(parts[0].value_lengths()).astype(np.int64)
+    arrays = [_to_numpy(name, part, first) for name, part in zip(names, parts, strict=True)]
+    return arrays[0] if isinstance(found, str) else np.stack(arrays, axis=1)
+
+
+def _is_list(part: Any) -> bool:
+    import pyarrow as pa
+
+    kind = part.type
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _to_numpy(name: str, part: Any, first: int) -> Array:
+    import pyarrow as pa
+
+    if _is_list(part):
+        fixed = pa.types.is_fixed_size_list(part.type)
+        lengths = np.full(len(part), part.type.list_size) if fixed else np.asarray(part.value_lengths())
         flat = part.flatten()
-        if len(lengths) and (lengths != lengths[0]).any():
-            row = int(np.argmax(lengths != lengths[0]))
-            told = f"{lengths[row]} numbers in row {row} of a block, {lengths[0]} in the first"
-            raise LogError(f"{name} has {told}: give as many in every row")
-        if flat.null_count:
-            raise LogError(f"{name} holds numbers that are missing: fill them, or leave out the rows")
-        return _to_numpy(name, flat).reshape(len(lengths), -1)
+        other = lengths != (lengths[0] if len(lengths) else 0)
+        refuse_rows(other, f"{name} has not as many numbers as in the first row", "give as many in every row", first)
+        gaps = np.asarray(flat.is_null()).reshape(len(part), -1).any(axis=1) if flat.null_count else np.zeros(0, bool)
+        refuse_rows(gaps, f"{name} holds numbers that are missing", "fill them, or leave out these rows", first)
+        inner = _to_numpy(name, flat, first * int(lengths[0] if len(lengths) else 1))
+        return inner.reshape(len(part), -1, *inner.shape[1:])
     if pa.types.is_string(part.type) or pa.types.is_large_string(part.type):
         return np.asarray(part.to_pylist(), dtype=np.str_)
     return part.to_numpy(zero_copy_only=False)
 
 
-def _join(field: str, parts: list[Any]) -> Any:
-    if field == "allowed":
+def _join(parts: list[Any]) -> Any:
+    """Blocks as one; what is allowed with where each row's begins."""
+    if isinstance(parts[0], tuple):
         lengths = np.concatenate([own for _, own in parts])
         return np.concatenate([values for values, _ in parts]), np.concatenate([[0], np.cumsum(lengths)])
-    try:
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
-    except ValueError as error:
-        raise LogError(f"{field} is not of one shape in all rows: {error}") from error
+    return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
-def _make(parts: dict[str, Any]) -> Transitions:
-    if not parts or not all(len(part) for part in parts.values()):
+def _make(make: Make[Log], parts: dict[str, Any]) -> Log:
+    return make(**{ARGUMENTS[field]: part for field, part in parts.items()})
+
+
+def _gather(make: Make[Log], blocks: Iterator[dict[str, Any]], found: list[str]) -> Log:
+    gathered: dict[str, list[Any]] = {field: [] for field in found}
+    for block in blocks:
+        for field, part in block.items():
+            if gathered[field] and not isinstance(part, tuple):
+                _require_shape(field, part, gathered[field][0].shape[1:], sum(map(len, gathered[field])))
+            gathered[field].append(part)
+    if not gathered[found[0]]:
         raise LogError("the log has no rows: give at least one transition")
-    return Transitions(**{ARGUMENTS[field]: part for field, part in parts.items()})
+    return _make(make, {field: _join(parts) for field, parts in gathered.items()})
 
 
-def _map(blocks: Iterator[dict[str, Any]]) -> Transitions:
+def _require_shape(field: str, block: Array, shape: tuple[int, ...], row: int) -> None:
+    if block.shape[1:] != shape:
+        raise LogError(f"{field} has shape {block.shape[1:]} in row {row:,}, {shape} before: give as many in every row")
+
+
+def _map(make: Make[Log], blocks: Iterator[dict[str, Any]]) -> Log:
     """Columns in memory-mapped files, written block by block."""
     folder = Path(tempfile.mkdtemp(prefix="wolpertinger-log-"))
     try:
@@ -166,7 +197,7 @@ def _map(blocks: Iterator[dict[str, Any]]) -> Transitions:
         columns: dict[str, Any] = {name: writer.close() for name, writer in writers.items()}
         if "allowed" in columns:
             columns["allowed"] = columns.pop("allowed.values"), np.concatenate([[0], np.cumsum(columns["allowed"])])
-        log = _make(columns)
+        log = _make(make, columns)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -179,12 +210,14 @@ class _Writer:
 
     def __init__(self, path: Path, first: Array) -> None:
         self.path, self.shape = path, first.shape[1:]
-        self.dtype = np.dtype(np.float32) if first.dtype == np.float64 and first.ndim > 1 else first.dtype
+        is_wide = first.dtype == np.float64 and first.ndim > 1
+        self.dtype = np.dtype(np.float32) if is_wide else np.dtype("U64") if first.dtype.kind == "U" else first.dtype
         self.rows, self.file = 0, path.open("wb")
 
     def write(self, block: Array) -> None:
-        if block.shape[1:] != self.shape:
-            raise LogError(f"{self.path.stem} has shape {block.shape[1:]} in row {self.rows:,}, {self.shape} before")
+        _require_shape(self.path.stem, block, self.shape, self.rows)
+        if block.dtype.kind == "U" and block.dtype.itemsize > self.dtype.itemsize:
+            raise LogError(f"{self.path.stem} holds names of more than 64 letters: give shorter ones, or numbers")
         self.file.write(np.ascontiguousarray(block, self.dtype).data)
         self.rows += len(block)
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.data.transitions import Rows, Transitions
+from wolpertinger.data.arrays import Rows
+from wolpertinger.data.transitions import Transitions
 
 BLOCK = 2**13  # rows that are read together
 POOL_BYTES = 2**28  # of the rows that batches are drawn from

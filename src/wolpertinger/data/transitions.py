@@ -1,41 +1,22 @@
 """A log of what was done and what came of it: columns of equal length, in memory or memory-mapped."""
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.data import checking
+from wolpertinger.data import checking, files
+from wolpertinger.data.arrays import Array, Ragged, Rows, no_flags, read_ragged
 from wolpertinger.data.checking import ROWS_AT_ONCE, LogError, refuse_rows
+from wolpertinger.data.columns import Columns
 from wolpertinger.index import as_array
-from wolpertinger.settings import show
 
-MAPPED_FROM = 2**24  # rows from which on flags of our own are on disk
 SAME = 1e-5  # of observations that are the same, relative to their size
-VECTORS_AT_ONCE = 2**12
-
-Array = npt.NDArray[Any]
-Ragged = tuple[Array, Array]
-"""Ids side by side, and where each row's begin and end (rows + 1,)."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of a log as transitions."""
-
-    number: npt.NDArray[np.int64]
-    """Of each row in the log."""
-    obs: Array
-    actions: npt.NDArray[np.int64]
-    rewards: npt.NDArray[np.float32]
-    next_obs: Array
-    terminated: npt.NDArray[np.bool_]
 
 
 class Transitions:
@@ -76,8 +57,23 @@ class Transitions:
         self._columns: dict[str, Array] = {
             name: as_array(name, part) for name, part in given.items() if part is not None
         }
-        self.allowed = None if allowed is None else _read_ragged(allowed)
+        self.allowed = None if allowed is None else read_ragged(allowed)
         self._check()
+
+    @classmethod
+    def from_pandas(cls, frame: Any, columns: Columns | Mapping[str, str] | None = None) -> Self:
+        """A log from a data frame; `columns` says which are not named as in `Columns()`."""
+        return files.from_pandas(cls, frame, columns)
+
+    @classmethod
+    def from_arrow(cls, table: Any, columns: Columns | Mapping[str, str] | None = None) -> Self:
+        """A log from an Arrow table."""
+        return files.from_arrow(cls, table, columns)
+
+    @classmethod
+    def read(cls, path: str | Path, columns: Columns | Mapping[str, str] | None = None) -> Self:
+        """A log from a Parquet file, or from all those of a folder; of any size (docs/logs.md)."""
+        return files.read(cls, Path(path), columns)
 
     def __len__(self) -> int:
         return len(self._columns["reward"])
@@ -221,7 +217,7 @@ class Transitions:
 
     def _find_ends(self) -> npt.NDArray[np.bool_]:
         """Where episodes end: by their names where they have any, which flags must not contradict."""
-        ends, n = _flags(len(self)), len(self)
+        ends, n = no_flags(len(self)), len(self)
         given = [self._columns[name] for name in ("terminated", "truncated") if name in self._columns]
         for part in self.parts():
             for column in given:
@@ -265,24 +261,3 @@ class Transitions:
             taken = np.asarray(self._columns["action"][part])[row] == values[offsets[part.start] : offsets[part.stop]]
             missing = np.bincount(row, weights=taken, minlength=part.stop - part.start) == 0
             refuse_rows(missing, "the action is not among those allowed", "mend either", part.start)
-
-
-def _flags(n: int) -> npt.NDArray[np.bool_]:
-    if n < MAPPED_FROM:
-        return np.zeros(n, np.bool_)
-    with tempfile.TemporaryFile() as file:
-        file.truncate(n)
-        return np.memmap(file, np.bool_, shape=(n,))
-
-
-def _read_ragged(given: Any) -> Ragged:
-    if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[1]) == 1:
-        values, offsets = as_array("allowed", given[0]), as_array("allowed", given[1])
-        if offsets.dtype.kind in "iu" and len(offsets) and offsets[0] == 0 and offsets[-1] == len(values):
-            return values, offsets
-    try:
-        rows = [np.asarray(row).reshape(-1) for row in given]
-    except (TypeError, ValueError) as error:
-        raise LogError(f"allowed={show(given)}: give a list of ids for each row") from error
-    filled = [row for row in rows if row.size] or [np.empty(0, np.int64)]
-    return np.concatenate(filled), np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)

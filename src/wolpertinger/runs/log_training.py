@@ -14,7 +14,6 @@ from wolpertinger.actions import ActionIds, ActionSet, ActionTable
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.atomic import write_bytes
 from wolpertinger.data import Transitions
-from wolpertinger.data.files import read
 from wolpertinger.runs.build import agent_arguments
 from wolpertinger.runs.logs import open_logs
 from wolpertinger.runs.run_folder import begin_folder, check_folder, lock
@@ -52,7 +51,7 @@ def train_from_log(
 ) -> Path:
     """Train and leave everything in `folder`; a folder that holds a run already is only replaced if told to."""
     check_folder(folder, overwrite)
-    log = read(Path(config.log), config.columns)
+    log = Transitions.read(config.log, config.columns)
     actions, start = make_actions(config.actions, log), perf_counter()
     log.check(actions)
     begin_folder(folder.resolve())

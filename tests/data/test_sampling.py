@@ -50,3 +50,4 @@ def test_a_log_of_which_nothing_can_be_learned_is_refused():
 def test_returns_are_discounted_to_the_end_of_the_episode():
     log = Transitions(np.zeros((4, 1)), [0] * 4, [1.0, 2.0, 4.0, 8.0], [False, True, False, False])
     np.testing.assert_allclose(returns_of(log, 0.5, 10), [2.0, 2.0, 8.0, 8.0])
+    np.testing.assert_array_equal(log["reward"], [1.0, 2.0, 4.0, 8.0])

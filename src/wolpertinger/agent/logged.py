@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.callbacks import CallbackList, ProgressBarCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.utils import configure_logger
@@ -87,9 +88,11 @@ class LoggedAlgorithm(RestrictedAlgorithm):
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Train in another environment from now on; the first one after a log may have any number of copies."""
-        wrapped, is_first = self._wrap_env(env, self.verbose), self.env is None
-        if is_first and self.logged is not None:
+        wrapped = self._wrap_env(env, self.verbose)
+        is_first = self.env is None and self.logged is not None
+        if is_first:
             self._adopt_space(wrapped.observation_space)
+            self.n_envs = wrapped.num_envs
         super().set_env(wrapped, force_reset)
         if is_first and self.replay_buffer.n_envs != self.n_envs and not self.replay_buffer.size():
             assert self.replay_buffer_class is not None
@@ -125,23 +128,24 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         if self.logged is None:
             raise ValueError("there is no log: give one to mix_with, or make the agent with from_log")
         rows = len(self.logged.log)
-        total = updates or max(LEAST_UPDATES, min(MOST_UPDATES, EPOCHS * rows // self.batch_size))
+        total_timesteps = updates or max(LEAST_UPDATES, min(MOST_UPDATES, EPOCHS * rows // self.batch_size))
         if self.standardize and not self.policy.critic.values.is_fitted:
             self._fit_units()
-        self._begin_offline(total)
-        watch = self._init_callback(callback, progress_bar)
+        self._begin_offline(total_timesteps)
+        watch = CallbackList([self._init_callback(callback), *([_UpdatesBar()] if progress_bar else [])])
+        watch.init_callback(self)
         watch.on_training_start(locals(), globals())
-        while self.num_timesteps < total:
-            count = min(UPDATES_AT_ONCE, total - self.num_timesteps)
+        while self.num_timesteps < total_timesteps:
+            count = min(UPDATES_AT_ONCE, total_timesteps - self.num_timesteps)
             watch.on_rollout_start()
-            self._update_current_progress_remaining(self.num_timesteps, total)
+            self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
             self.train(count, self.batch_size)
             self.num_timesteps += count
             watch.update_locals(locals())
             if not watch.on_step():
                 break
             watch.on_rollout_end()
-            if self.num_timesteps % (total // 100 + 1) < count:
+            if self.num_timesteps % (total_timesteps // 100 + 1) < count:
                 self.dump_logs()
         watch.on_training_end()
         return self
@@ -215,6 +219,14 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         space, tensor = self.observation_space, torch.as_tensor(obs, device=self.device)
         tensor = tensor.reshape(len(tensor), *(space.shape or (1,)))
         return tensor.float() if isinstance(space, spaces.Box) and space.dtype != np.uint8 else tensor
+
+
+class _UpdatesBar(ProgressBarCallback):
+    """Stable-Baselines3's bar, over updates."""
+
+    def _on_step(self) -> bool:
+        self.pbar.update(self.num_timesteps - self.pbar.n)
+        return True
 
 
 def join(ours: Batch, theirs: Batch) -> Batch:

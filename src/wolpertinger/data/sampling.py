@@ -76,7 +76,7 @@ def _room(like: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
 def returns_of(log: Transitions, gamma: float, rows: int) -> npt.NDArray[np.float64]:
     """What followed each of the log's first `rows` rows, discounted, to the end of its episode."""
     part = slice(0, min(rows, len(log)))
-    returns = np.asarray(log["reward"][part], np.float64)
+    returns = np.array(log["reward"][part], np.float64)  # a copy, which is added to
     ends = np.asarray(log.ends[part])
     for row in range(len(returns) - 2, -1, -1):
         if not ends[row]:

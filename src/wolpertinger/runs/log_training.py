@@ -9,17 +9,18 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
 
 from wolpertinger.actions import ActionIds, ActionSet, ActionTable
 from wolpertinger.agent import Wolpertinger
 from wolpertinger.atomic import write_bytes
 from wolpertinger.data import Transitions
 from wolpertinger.runs.build import agent_arguments
+from wolpertinger.runs.config import LOG_TASK, VERSION
 from wolpertinger.runs.logs import open_logs
-from wolpertinger.runs.run_folder import begin_folder, check_folder, lock
+from wolpertinger.runs.progress import BarProgress
+from wolpertinger.runs.run_folder import begin_folder, check_folder, drop_replaced, lock
 from wolpertinger.settings import MAX_SEED, check_flag, check_kind, check_number
-
-TASK, VERSION = "log", 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +57,14 @@ def train_from_log(
     log.check(actions)
     begin_folder(folder.resolve())
     with lock(folder):
-        text = json.dumps({"version": VERSION, "task": TASK, **asdict(config)}, indent=1)
+        text = json.dumps({"version": VERSION, "task": LOG_TASK, **asdict(config)}, indent=1)
         write_bytes(folder / "config.json", f"{text}\n".encode())
         agent = Wolpertinger.from_log(
             log,
             actions,
             updates=config.updates,
             unlogged=config.unlogged,
-            progress_bar=not quiet,
+            callback=None if quiet else _Bar(),
             logger=open_logs(folder / "logs"),
             seed=config.seed,
             device=device,
@@ -81,7 +82,23 @@ def train_from_log(
             "python": platform.python_version(),
         }
         write_bytes(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode())
+        drop_replaced(folder)
     return folder
+
+
+class _Bar(BaseCallback):
+    """How far learning is, on the terminal."""
+
+    def _on_training_start(self) -> None:
+        self._bar = BarProgress(self.locals["total_timesteps"])
+        self._bar.start()
+
+    def _on_step(self) -> bool:
+        self._bar.update(self.num_timesteps, "learning from the log")
+        return True
+
+    def _on_training_end(self) -> None:
+        self._bar.stop()
 
 
 def _arguments(settings: dict[str, Any]) -> dict[str, Any]:

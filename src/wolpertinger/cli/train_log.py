@@ -15,14 +15,7 @@ def add_log_options(parser: argparse.ArgumentParser, change: Any, device: Any) -
     """Add the options of `train` that go with --log."""
     group = parser.add_argument_group("learning from a log, instead of a TASK")
     group.add_argument("--log", metavar="FILE", help="a Parquet file of transitions, or a folder of them")
-    group.add_argument(
-        "--actions", dest="log_actions", metavar="FILE", type=_count_or_path,
-        help="a .npy file with a vector for each action, or how many there are (default: by the log's largest id)",
-    )  # fmt: skip
-    group.add_argument(
-        "--column", dest="log_columns", action="append", type=_column, metavar="FIELD=NAME",
-        help="the name of a column, as reward=clicks",
-    )  # fmt: skip
+    add_reading(group)
     group.add_argument("--updates", dest="log_updates", type=at_least(1), help="batches to learn from")
     group.add_argument(
         "--unlogged", dest="log_unlogged", action="store_true", default=None,
@@ -35,6 +28,18 @@ def add_log_options(parser: argparse.ArgumentParser, change: Any, device: Any) -
     group.add_argument("--overwrite", dest="log_overwrite", action="store_true", default=None,
                        help="replace a run that is in the folder already")  # fmt: skip
     group.add_argument("--device", dest="log_device", type=device, help='"auto" (default), "cpu" or "cuda"')
+
+
+def add_reading(parser: Any) -> None:
+    """Add what is needed to read a log."""
+    parser.add_argument(
+        "--actions", dest="log_actions", metavar="FILE", type=_count_or_path,
+        help="a .npy file with a vector for each action, or how many there are (default: by the log's largest id)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--column", dest="log_columns", action="append", type=_column, metavar="FIELD=NAME",
+        help="the name of a column, as reward=clicks",
+    )  # fmt: skip
 
 
 def given_options(options: argparse.Namespace) -> dict[str, Any]:

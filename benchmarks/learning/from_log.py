@@ -1,7 +1,7 @@
 """What is learned from a log alone: `python -m benchmarks.learning.from_log [--minutes M]`.
 
-A million recommendations of the 835 generated items, logged by a policy that picks items uniformly, by their popularity,
-or by an agent stopped at 100,000 transitions that explores with epsilon 0.3. All values are exact. Every method but
+A million recommendations of the 835 generated items, logged by a policy that picks items uniformly, by
+popularity, or by an agent stopped at 100,000 transitions that explores with epsilon 0.3. All values are exact. Every method but
 behaviour cloning has the networks and settings of the recommender's preset; "online" is the same agent with as many
 transitions of its own. Finished runs are in the result file and are skipped.
 """

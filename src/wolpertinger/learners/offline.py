@@ -22,6 +22,8 @@ class Offline(DDPG):
     conservative: float = 0.1
     """Weight of CQL's penalty (Kumar et al., 2020): lowers the values of the batch's other actions against the value of
     the executed one."""
+    temperature: float = 0.1
+    """Of that penalty, in standard units of value: towards 0 it lowers only the most valued of the other actions."""
     pull: float = 1.0
     """Pulls the proto-action towards the executed action, beside a value in units of its mean size, as TD3+BC does
     (Fujimoto and Gu, 2021); 0 does not."""
@@ -29,6 +31,7 @@ class Offline(DDPG):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("conservative", self.conservative)
+        check_number("temperature", self.temperature, above=True)
         check_number("pull", self.pull)
 
     def __call__(self, networks: Networks, policy: Policy, tau: float) -> "OfflineLearner":
@@ -49,7 +52,8 @@ class OfflineLearner(DDPGLearner):
         # The batch's actions are drawn as the log has them: a common one is lowered as often as it is raised.
         values = critic.values(critic.cross(batch.obs, vectors[:CONTRASTED]))  # (critics, batch, m)
         executed = critic.values(critic(batch.obs, vectors))
-        gap = values.logsumexp(dim=-1) - executed
+        temperature = float(self.settings.temperature)
+        gap = temperature * (values / temperature).logsumexp(dim=-1) - executed
         return loss + float(self.settings.conservative) * len(values) * gap.mean()
 
     def _actor_loss(self, batch: Batch, best: Ranking) -> Tensor:

@@ -1,9 +1,9 @@
 """What is learned from a log alone: `python -m benchmarks.learning.from_log [--minutes M]`.
 
-A million recommendations of the 835 generated items, logged by a policy that picks items uniformly, by
-popularity, or by an agent stopped at 100,000 transitions that explores with epsilon 0.3. All values are exact. Every method but
-behaviour cloning has the networks and settings of the recommender's preset; "online" is the same agent with as many
-transitions of its own. Finished runs are in the result file and are skipped.
+A million recommendations of the 835 generated items, logged by a policy that picks items uniformly, by popularity, or
+by an agent stopped at 100,000 transitions that explores with epsilon 0.3. All values are exact. Every method but
+behaviour cloning has the networks and settings of the recommender's preset, in standard units; "online" is the same
+agent with as many transitions of its own. Finished runs are in the result file and are skipped.
 """
 
 import argparse
@@ -28,6 +28,7 @@ SETTINGS = {name: value for name, value in SEARCH.items() if name not in NOT_OF_
 METHODS: dict[str, dict[str, Any]] = {
     "offline": {"learner": "offline"},
     "plain off-policy": {"learner": "ddpg"},
+    "offline, no temperature": {"learner": {"kind": "offline", "temperature": 1.0}},
     "the lower of two critics": {"learner": "ddpg", "policy_kwargs": {"n_critics": 2}},
 }
 Chances = npt.NDArray[np.float64]

@@ -36,6 +36,11 @@ def add_reading(parser: Any) -> None:
         "--actions", dest="log_actions", metavar="FILE", type=_count_or_path,
         help="a .npy file with a vector for each action, or how many there are (default: by the log's largest id)",
     )  # fmt: skip
+    add_columns(parser)
+
+
+def add_columns(parser: Any) -> None:
+    """Add names of columns."""
     parser.add_argument(
         "--column", dest="log_columns", action="append", type=_column, metavar="FIELD=NAME",
         help="the name of a column, as reward=clicks",

@@ -144,5 +144,28 @@ LOGS: dict[str, Callable[[RecommenderVector], Chances]] = {
     "half-trained agent": half_trained,
 }
 
+
+def table() -> str:
+    """Values by log and method, one for each seed."""
+    runs = (read_result(MODULE) or {}).get("runs", {})
+    methods = ("behaviour cloning", *METHODS)
+    rows = [
+        f"| log by | logging policy | {' | '.join(methods)} | online |",
+        f"| {' | '.join(['---'] * (len(methods) + 3))} |",
+    ]
+    for name in LOGS:
+        cells = [_cell(runs, f"{name}/{methods[0]}", "logging", SEEDS[:1])]
+        cells += [_cell(runs, f"{name}/{method}") for method in methods] + [_cell(runs, "-/online")]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _cell(runs: dict[str, Any], key: str, what: str = "value", seeds: range = SEEDS) -> str:
+    found = [runs[f"{key}/{seed}"][what] for seed in seeds if f"{key}/{seed}" in runs]
+    return ", ".join(f"{value:.2f}" for value in found) or "missing"
+
+
+TABLES = {("docs/logs.md", "from-log"): table}
+
 if __name__ == "__main__":
     main()

@@ -21,7 +21,7 @@ from wolpertinger.runs.presets import SEARCH
 
 ITEMS, DIM, USERS, ROWS, UPDATES = 835, 20, 1_000, 1_000_000, 1_000
 HALF_TRAINED, EPSILON = 100_000, 0.3
-SEEDS = range(2)
+SEEDS = range(3)
 MODULE = "learning.from_log"
 NOT_OF_LOGS = ("learner", "exploration", "learning_starts", "train_freq", "gradient_steps")
 SETTINGS = {name: value for name, value in SEARCH.items() if name not in NOT_OF_LOGS} | {"standardize": True}

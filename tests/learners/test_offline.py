@@ -34,9 +34,9 @@ def test_the_penalty_is_the_gap_between_the_batchs_actions_and_the_executed_one(
     for state in range(len(vectors)):
         obs = batch.obs[state].expand(len(vectors), -1)
         q = critic.values(critic(obs, vectors))  # (critics, batch)
-        gaps.append(q.logsumexp(dim=1) - q[:, state])
+        gaps.append(0.1 * (q / 0.1).logsumexp(dim=1) - q[:, state])
     expected = plain + 0.3 * torch.stack(gaps).mean(dim=0).sum()
-    torch.testing.assert_close(losses_of(agent, batch, conservative=0.3)[0], expected)
+    torch.testing.assert_close(losses_of(agent, batch, conservative=0.3, temperature=0.1)[0], expected)
 
 
 def test_the_pull_is_towards_the_executed_action():
@@ -70,7 +70,7 @@ def test_values_of_actions_that_the_log_does_not_take_fall():
     assert gains[5.0] > 2 * gains[0.0] + 0.01
 
 
-@pytest.mark.parametrize("name", ["conservative", "pull"])
+@pytest.mark.parametrize("name", ["conservative", "temperature", "pull"])
 @pytest.mark.parametrize("value", [-1, np.nan, "much"])
 def test_settings_are_checked(name, value):
     with pytest.raises(ValueError, match=f"{name}="):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import checkpoints
-from benchmarks.learning import action_map, choosing_k, new_items, recommender_limits, search, search_swing
+from benchmarks.learning import action_map, choosing_k, from_log, new_items, recommender_limits, search, search_swing
 from benchmarks.learning import tables as learning
 from benchmarks.lookup import tables as lookup
 from benchmarks.speed import tables as speed
@@ -21,6 +21,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **search.TABLES,
     **search_swing.TABLES,
     **new_items.TABLES,
+    **from_log.TABLES,
     **action_map.TABLES,
     **choosing_k.TABLES,
     **lookup.TABLES,

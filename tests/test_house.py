@@ -23,6 +23,7 @@ MAX_PACKAGE = 10_000 + sum(
         "arguments in our own words": 50,
         "lookups while another thread writes": 290,
         "features of length 1": 20,
+        "learning from logs": 2_000,
     }.values()
 )
 SETS = {"ActionTable", "ActionProduct", "ActionIds"}

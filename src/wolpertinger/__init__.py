@@ -34,8 +34,9 @@ if TYPE_CHECKING:
         WorseThanRandom,
     )
     from wolpertinger.atomic import SaveError
+    from wolpertinger.data import Columns, LogError, Transitions
     from wolpertinger.envs import discretize
-    from wolpertinger.learners import DDPG, TD3
+    from wolpertinger.learners import DDPG, TD3, Offline
     from wolpertinger.networks import MLP, PerItem, TwoTower
     from wolpertinger.policy import (
         BestByCritic,
@@ -75,8 +76,9 @@ else:  # type checkers know the names above, and no others
                 "WorseThanRandom",
             ),
             "wolpertinger.atomic": ("SaveError",),
+            "wolpertinger.data": ("Columns", "LogError", "Transitions"),
             "wolpertinger.envs": ("discretize",),
-            "wolpertinger.learners": ("DDPG", "TD3"),
+            "wolpertinger.learners": ("DDPG", "TD3", "Offline"),
             "wolpertinger.networks": ("MLP", "PerItem", "TwoTower"),
             "wolpertinger.policy": (
                 "BestByCritic",
@@ -108,13 +110,16 @@ __all__ = [
     "CandidateSource",
     "Candidates",
     "CheckpointError",
+    "Columns",
     "Everything",
     "Explanation",
     "Exploration",
     "Levels",
+    "LogError",
     "Nearest",
     "NoAllowedActionError",
     "OfferedActions",
+    "Offline",
     "PerItem",
     "RankedActions",
     "SaveError",
@@ -123,6 +128,7 @@ __all__ = [
     "States",
     "TooManyActionsError",
     "TopItems",
+    "Transitions",
     "TwoTower",
     "Union",
     "UnknownActionError",

@@ -1,5 +1,7 @@
 """Actions that are known by their number only: binary vectors, and the rest of an action set's contract."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,21 @@ def test_files_bring_the_set_back():
     assert ActionIds(10).sha256 != ActionIds(9).sha256
     with pytest.raises(CheckpointError, match=r"ids\.json in the file does not fit"):
         ActionIds.from_files({"ids.json": b"{}"})
+
+
+def test_some_of_the_ids_keep_their_numbers_and_vectors(tmp_path):
+    all_of, some = ActionIds(37), ActionIds(37).only(np.array([30, 4, 4, 9]))
+    assert (some.n, some.dim, some.space) == (3, all_of.dim, all_of.space)
+    np.testing.assert_array_equal(some.embed([4, 9]), all_of.embed([4, 9]))
+    assert some.holds([4, 5, 30]).tolist() == [True, False, True]
+    assert np.concatenate(list(some.blocks(2))).tolist() == [4, 9, 30]
+    assert set(some.sample(np.random.default_rng(0), 100)) == {4, 9, 30}
+    assert sorted(some.nearest(np.zeros((1, all_of.dim)), 3)[0]) == [4, 9, 30]
+    loaded = ActionIds.from_files(some.to_files())
+    assert (loaded.n, repr(loaded)) == (3, "3 of ActionIds(37)")
+
+
+@pytest.mark.parametrize("only", [[], [40], ["4"], 4])
+def test_ids_that_are_not_of_the_set_are_refused_from_files(only):
+    with pytest.raises(CheckpointError, match="only: ids of the set are needed"):
+        ActionIds.from_files({"ids.json": json.dumps({"n": 37, "only": only}).encode()})

@@ -348,3 +348,13 @@ def test_a_promise_says_of_its_lookups_what_the_log_shows(vectors):
     assert found.pop("tuning_seconds") == actions.tuning_seconds > 0
     assert found == {"checked": 0, "tunings": 1, "index": "exact", "recall": 1.0}
     assert actions.stats(4).keys() == {"tuning_seconds"}  # nothing was looked up for this k
+
+
+def test_some_of_a_table_keep_their_ids(vectors):
+    table = ActionTable(vectors)
+    table.remove([3])
+    some = table.only(np.array([1, 3, 5]))
+    assert some.n == 2
+    assert sorted(some.nearest(vectors[:1], 2)[0]) == [1, 5]
+    np.testing.assert_array_equal(some.embed([1, 5]), table.embed([1, 5]))
+    assert table.n == len(vectors) - 1

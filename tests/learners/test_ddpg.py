@@ -13,7 +13,7 @@ from stable_baselines3.common.monitor import Monitor
 import wolpertinger
 from tests.agent.envs import TargetEnv, all_actions, best_of, greedy, scramble_all, small_agent
 from wolpertinger import DDPG, ActionProduct, ActionTable, BestByCritic, CheckpointError, States, Wolpertinger
-from wolpertinger.learners import Networks, Transitions, ddpg
+from wolpertinger.learners import Batch, Networks, ddpg
 from wolpertinger.learners.base import minimise
 from wolpertinger.networks import PolyakUpdate
 
@@ -50,7 +50,7 @@ def transitions(agent, seed=0):
     discounts = torch.full((BATCH,), GAMMA)
     discounts[TERMINATED] = 0
     actions = torch.as_tensor(agent.actions.sample(rng, BATCH))
-    return Transitions(obs, actions, torch.as_tensor(rng.normal(size=BATCH).astype(np.float32)), next_obs, discounts)
+    return Batch(obs, actions, torch.as_tensor(rng.normal(size=BATCH).astype(np.float32)), next_obs, discounts)
 
 
 def networks_of(agent):

@@ -10,7 +10,7 @@ from stable_baselines3.common.monitor import Monitor
 
 from tests.agent.envs import TargetEnv, best_of, greedy, scramble, scramble_all, small_agent
 from wolpertinger import TD3, Wolpertinger
-from wolpertinger.learners import Transitions
+from wolpertinger.learners import Batch
 
 BATCH, GAMMA = 24, 0.9
 TWINS = {"net_arch": [12, 12], "n_critics": 2}
@@ -28,7 +28,7 @@ def transitions(agent, seed=0):
     rng = np.random.default_rng(seed)
     obs, next_obs = (torch.as_tensor(rng.uniform(-1, 1, (BATCH, 2)).astype(np.float32)) for _ in range(2))
     actions = torch.as_tensor(agent.actions.sample(rng, BATCH))
-    return Transitions(obs, actions, torch.zeros(BATCH), next_obs, torch.full((BATCH,), GAMMA))
+    return Batch(obs, actions, torch.zeros(BATCH), next_obs, torch.full((BATCH,), GAMMA))
 
 
 def ranked(agent, monkeypatch):

@@ -114,3 +114,10 @@ def test_interaction_is_true_or_false(interaction):
 def test_critics_are_counted(n_critics):
     with pytest.raises(ValueError, match=r"n_critics=.*: give a whole number from 1 to 100"):
         small_agent(policy_kwargs={"n_critics": n_critics})
+
+
+def test_the_same_actions_are_valued_in_every_state(agent):
+    obs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    vectors = torch.as_tensor(VECTORS, dtype=torch.float32)
+    expected = agent.critic(obs, vectors.expand(5, -1, -1))
+    torch.testing.assert_close(agent.critic.cross(obs, vectors), expected, rtol=1e-4, atol=1e-4)

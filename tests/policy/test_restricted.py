@@ -8,7 +8,7 @@ from tests.agent.envs import TargetEnv, all_actions, scramble_all, small_agent, 
 from tests.test_own_parts import Circle
 from wolpertinger import ActionProduct, ActionTable, Candidates, CandidateSource, States
 from wolpertinger.actions import Levels, read_allowed
-from wolpertinger.learners import Transitions
+from wolpertinger.learners import Batch
 from wolpertinger.policy import restricted
 
 VECTORS = np.random.default_rng(5).uniform([-2, 0, 10], [2, 1, 30], size=(60, 3)).astype(np.float32)
@@ -134,7 +134,7 @@ def test_targets_equal_a_loop_over_what_is_allowed(actions, source, kind, direct
     own = [all_actions(actions)[places] for places in restrictions(kind)]
     executed = torch.from_numpy(np.stack([row[0] for row in own]))
     zeros = torch.zeros(BATCH)
-    batch = Transitions(obs, executed, zeros, obs, zeros + 0.9, next_allowed=read_allowed(own, actions))
+    batch = Batch(obs, executed, zeros, obs, zeros + 0.9, next_allowed=read_allowed(own, actions))
     with torch.no_grad():
         ranking, protos = agent.learner._rank_next(batch), agent.actor_target(obs).numpy()
     for row, state in enumerate(obs):

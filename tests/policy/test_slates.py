@@ -9,7 +9,7 @@ import torch
 from tests.agent.envs import TargetEnv, greedy, scramble_all, small_agent, value
 from wolpertinger import MLP, ActionTable, PerItem, Slate, TwoTower, Wolpertinger
 from wolpertinger.actions import read_allowed
-from wolpertinger.learners import Transitions
+from wolpertinger.learners import Batch
 from wolpertinger.policy import restricted
 
 ITEMS = ActionTable(np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32))
@@ -104,7 +104,7 @@ def test_targets_are_the_best_of_the_allowed_slates(direct, monkeypatch):
     allowed = [np.sort(np.random.default_rng(row).choice(9, 3 + row, replace=False)) for row in range(6)]
     obs, zeros = torch.from_numpy(OBS), torch.zeros(6)
     slates = torch.from_numpy(SLATES.sample(np.random.default_rng(0), 6))
-    batch = Transitions(obs, slates, zeros, obs, zeros + 0.9, next_allowed=read_allowed(allowed, SLATES))
+    batch = Batch(obs, slates, zeros, obs, zeros + 0.9, next_allowed=read_allowed(allowed, SLATES))
     found = agent.learner._rank_next(batch)
     for row, state in enumerate(obs):
         values = [value(agent.critic_target, state, SLATES.embed(own)) for own in permutations(allowed[row], 3)]

@@ -154,6 +154,10 @@ class ActionSet(ABC):
             return ids
         return np.stack(np.unravel_index(ids, self.space.nvec), axis=-1)
 
+    def only(self, actions: Actions) -> "ActionSet | None":
+        """A set of just these actions, ids (m,) or digits (m, d), under the same ids; None where there is no such."""
+        return None
+
     def stats(self, k: int) -> dict[str, float | str]:
         """What the log shows of lookups for k: recall and index, if they are approximate; `tuning_seconds`."""
         return {}

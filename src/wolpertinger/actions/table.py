@@ -162,6 +162,13 @@ class ActionTable(ActionSet):
         """Take actions out: no lookup finds them any more, and their ids are not given again."""
         self._store.remove(actions)
 
+    def only(self, actions: Actions) -> "ActionTable":
+        """A table of just these actions, over the same vectors and under the same ids."""
+        table = ActionTable(self._store.vectors(), index=self._index_name, recall=self.recall)
+        kept = np.isin(np.arange(self._store.size), actions) & self.holds(np.arange(self._store.size))
+        table.remove(np.flatnonzero(~kept))
+        return table
+
     def save(self, path: archive.Target, exclude: Iterable[str] = ()) -> None:
         """Write vectors, index and tuning to one file with checksums; `exclude=["vectors"]` leaves out the vectors."""
         archive.write(path, KIND, self.to_files(exclude))

@@ -18,11 +18,11 @@ from wolpertinger.agent.defaults import choose_defaults, update_ratio
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.faults import Faults
+from wolpertinger.agent.logged import LoggedAlgorithm
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
-from wolpertinger.agent.restricted import RestrictedAlgorithm
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
 from wolpertinger.agent.standardization import has_units
-from wolpertinger.learners import LearnerFactory, Transitions, make_learner_settings
+from wolpertinger.learners import LearnerFactory, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
@@ -31,7 +31,7 @@ from wolpertinger.settings import check_seed, read_settings, show
 NOT_SETTINGS = {"self", "__class__", "policy", "env", "actions", "device", "_init_setup_model"}  # of the constructor
 
 
-class Wolpertinger(RestrictedAlgorithm):
+class Wolpertinger(LoggedAlgorithm):
     """DDPG whose action is the best, by the critic, of the k actions nearest to the actor's proto-action.
 
     :param policy: "MlpPolicy", "CnnPolicy" or "MultiInputPolicy" (Dict observations).
@@ -215,19 +215,6 @@ class Wolpertinger(RestrictedAlgorithm):
                 self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
-    def _sample(self, batch_size: int) -> Transitions:
-        """Line 12: a batch of the replay buffer, in which time-outs are not "done"."""
-        batch, known = self._sample_restricted(batch_size)
-        discount = self.gamma if batch.discounts is None else batch.discounts.squeeze(1)
-        return Transitions(
-            obs=batch.observations,
-            actions=batch.actions.reshape(len(batch.actions), *(self.action_space.shape or ())),
-            rewards=batch.rewards.squeeze(1),
-            next_obs=batch.next_observations,
-            discounts=(1 - batch.dones.squeeze(1)) * discount,
-            **known,
-        )
-
     def _update_learning_rates(self) -> None:
         self._update_learning_rate([self.critic.optimizer, self.actor.optimizer])
         if self.actor_learning_rate is not None:
@@ -285,9 +272,16 @@ class Wolpertinger(RestrictedAlgorithm):
         tb_log_name: str = "Wolpertinger",
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
+        *,
+        env: Any = None,
     ) -> Self:
+        """Learn for so many steps of the environment; `env`, if given, is where from now on, as by `set_env`."""
         flags = {"reset_num_timesteps": reset_num_timesteps, "progress_bar": progress_bar}
         arguments.check_learn(total_timesteps, callback, log_interval, tb_log_name, **flags)
+        if env is not None:
+            self.set_env(env)
+        if self.env is None:
+            raise ValueError("there is no environment: give learn(..., env=...)")
         self._settle_update_ratio(total_timesteps + (0 if reset_num_timesteps else self.num_timesteps))
         if reset_num_timesteps:  # a new episode begins in every environment
             self.explorer.reset(np.ones(self.n_envs, dtype=np.bool_))

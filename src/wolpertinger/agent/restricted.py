@@ -101,7 +101,7 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
         return AllowedStore(self.replay_buffer, self.actions, form) if store is None else store
 
     def _sample_restricted(self, batch_size: int) -> tuple[Any, dict[str, Any]]:
-        """A batch of the replay buffer, and what its states allow, as arguments of `Transitions`."""
+        """A batch of the replay buffer, and what its states allow, as arguments of `Batch`."""
         restrictions, normalised = self.restrictions, self._vec_normalize_env
         if restrictions.function is None or normalised is None:
             original = batch = self.replay_buffer.sample(batch_size, env=normalised)

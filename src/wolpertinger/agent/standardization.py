@@ -41,6 +41,18 @@ def standardize(policy: WolpertingerPolicy, buffer: ReplayBuffer, gamma: float, 
     returns = torch.as_tensor(discounted_returns(buffer, gamma, env)).flatten()
     if returns.std(correction=0) == 0:
         return
+    _fit_values(policy, returns)
+
+
+def fit_units(policy: WolpertingerPolicy, obs: PyTorchObs, returns: torch.Tensor) -> None:
+    """The same by the states and returns of a log."""
+    is_plain = next(policy.critic.features_extractor.parameters(), None) is None
+    if isinstance(policy.observation_space, spaces.Box) and is_plain:
+        _fit_states(policy, obs)
+    _fit_values(policy, returns)
+
+
+def _fit_values(policy: WolpertingerPolicy, returns: torch.Tensor) -> None:
     for critic in (policy.critic, policy.critic_target):
         critic.values.fit(returns)
     _expire_keys(policy)

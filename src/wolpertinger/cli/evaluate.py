@@ -5,7 +5,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wolpertinger.actions.base import MAX_CANDIDATES
+from wolpertinger.cli.evaluate_log import add_log_evaluation, evaluate_log
 from wolpertinger.cli.options import add_run, at_least, with_example
+from wolpertinger.cli.train_log import given_options
 from wolpertinger.runs import Evaluation, evaluate
 from wolpertinger.runs.config import MAX_ENVS
 from wolpertinger.runs.scores import share_of
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """example:
   wolpertinger evaluate runs/first --episodes 5000
-  wolpertinger evaluate runs/first --top 10"""
+  wolpertinger evaluate runs/first --top 10
+  wolpertinger evaluate runs/logged --log log.parquet"""
 DATA_CAVEAT = (
     "Data: the Complete Journey. Its R manual describes the lines as store receipts; "
     "the readme of the Python package has since 2025 called them simulated."
@@ -33,10 +36,16 @@ def add_evaluate(commands: Any) -> None:
         "--top", type=at_least(1, MAX_CANDIDATES), help="show so many actions, best first, in some states"
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_log_evaluation(parser)
     parser.set_defaults(run=_evaluate)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
+    if options.log is not None:
+        evaluate_log(options)
+        return
+    if given := given_options(options):
+        raise ValueError(f"--{next(iter(given)).rstrip('s')}: it goes with --log FILE")
     found = evaluate(options.folder, checkpoint=options.checkpoint, episodes=options.episodes, top=options.top or 0)
     if options.json:
         score = {"value": found.score.value, "share": found.score.share, "distinct": found.score.distinct}

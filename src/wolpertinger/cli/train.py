@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 from wolpertinger.agent.arguments import check_device
 from wolpertinger.cli.options import at_least, number, number_or_name, with_example
+from wolpertinger.cli.train_log import add_log_options, given_options, train_log
 from wolpertinger.runs import make_config, resume, train
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.runs.config import RunConfig, Setting, members
@@ -24,7 +25,8 @@ EXAMPLE = """example:
   wolpertinger train cart-pole --levels 1000000 --k 1
   wolpertinger train puddle-world --plan 20 --k 1
   wolpertinger train control --env-id Pendulum-v1 --levels 1001
-  wolpertinger train --resume runs/first"""
+  wolpertinger train --resume runs/first
+  wolpertinger train --log log.parquet --actions vectors.npy --out runs/logged"""
 PARSERS: dict[frozenset[type], Any] = {
     frozenset({str}): str,
     frozenset({int}): int,
@@ -40,6 +42,7 @@ def add_train(commands: Any) -> None:
     parser.add_argument(
         "--resume", type=Path, metavar="RUN", help="go on with an interrupted run; takes no other option"
     )
+    add_log_options(parser, _change, _device)
     parser.set_defaults(run=_resume)
     tasks = parser.add_subparsers(dest="task", metavar="TASK")
     for name, preset in TASKS.items():
@@ -116,14 +119,24 @@ def _change(text: str) -> tuple[list[str], Any]:
 
 
 def _resume(options: argparse.Namespace) -> None:
+    if options.log is not None and options.resume is None:
+        print(f"run folder: {train_log(options, _nested)}")
+        return
     if options.resume is None:
-        raise ValueError(f"no TASK: give one of {', '.join(TASKS)}, or --resume RUN")
+        raise ValueError(f"no TASK: give one of {', '.join(TASKS)}, or --resume RUN, or --log FILE")
+    _refuse_log_options(options, "--resume takes no other option")
     with catch_signals() as stop:
         resume(options.resume, stop=stop)
     _say_where(options.resume)
 
 
+def _refuse_log_options(options: argparse.Namespace, why: str) -> None:
+    if given := [*(["log"] if options.log is not None else []), *given_options(options)]:
+        raise ValueError(f"--{given[0]}: {why}")
+
+
 def _train(options: argparse.Namespace) -> None:
+    _refuse_log_options(options, "give it after the TASK, or leave out the TASK to learn from a --log")
     if options.resume is not None:
         raise ValueError(f"--resume {options.resume}: leave out the task, the run knows it")
     if not 0 <= options.checkpoint_every < math.inf:

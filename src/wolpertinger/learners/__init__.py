@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from wolpertinger.learners.base import REJECTED, Learner, LearnerFactory, Networks, Transitions
+from wolpertinger.learners.base import REJECTED, Batch, Learner, LearnerFactory, Networks
 from wolpertinger.learners.ddpg import DDPG
+from wolpertinger.learners.offline import Offline
 from wolpertinger.learners.td3 import TD3
 from wolpertinger.settings import Settings, read_settings
 
-LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG, "td3": TD3}
+LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG, "td3": TD3, "offline": Offline}
 """Learners by short names."""
 
 
@@ -21,9 +22,10 @@ __all__ = [
     "LEARNERS",
     "REJECTED",
     "TD3",
+    "Batch",
     "Learner",
     "LearnerFactory",
     "Networks",
-    "Transitions",
+    "Offline",
     "make_learner_settings",
 ]

@@ -14,7 +14,7 @@ from wolpertinger.policy import Policy
 
 
 @dataclass(frozen=True)
-class Transitions:
+class Batch:
     """A batch of what happened. Observations are tensors (batch, ...), or dicts of them."""
 
     obs: Any
@@ -54,7 +54,7 @@ class Learner(Protocol):
     tau: float
     """Of the target networks; the agent sets it before it trains."""
 
-    def update(self, batch: Transitions) -> dict[str, Tensor]:
+    def update(self, batch: Batch) -> dict[str, Tensor]:
         """Learn from one batch; returns the losses, detached, by name, and `REJECTED` if an update was not done."""
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from wolpertinger.actions.base import MAX_CANDIDATES
-from wolpertinger.learners.base import Networks, Transitions, minimise
+from wolpertinger.learners.base import Batch, Networks, minimise
 from wolpertinger.networks import PolyakUpdate
 from wolpertinger.policy import Policy, Ranking, States
 from wolpertinger.policy.scoring import score_exactly
@@ -64,7 +64,7 @@ class DDPGLearner:
             self._given = GivenSource(policy.actions, networks.critic_target)
             self._sampled = Policy(policy.actions, self._given, 1, score_exactly, policy.timer)
 
-    def update(self, batch: Transitions) -> dict[str, Tensor]:
+    def update(self, batch: Batch) -> dict[str, Tensor]:
         """Lines 13 to 16 of Algorithm 2; the batch is line 12's."""
         best, losses = self._update_critic(batch)
         losses |= self._update_actor(batch, best)
@@ -80,29 +80,33 @@ class DDPGLearner:
         if self.settings.target_samples:
             self._rng.bit_generator.state = state["random"]
 
-    def _update_critic(self, batch: Transitions) -> tuple[Ranking, dict[str, Tensor]]:
+    def _update_critic(self, batch: Batch) -> tuple[Ranking, dict[str, Tensor]]:
         networks, policy = self.networks, self.policy
         # Line 13: the target action comes from the full policy, with target actor and target critic.
         with torch.no_grad():
             best = self._rank_next(batch)
             target = batch.rewards + batch.discounts * best.values[:, 0]  # (batch,)
         # Line 14: the critic learns the value of the action that was executed.
-        vectors = policy.embed(batch.actions) if batch.vectors is None else batch.vectors
-        q = networks.critic(batch.obs, vectors)  # (critics, batch)
-        standard = networks.critic.values  # so that the loss does not depend on the reward's unit
-        loss = len(q) * LOSSES[self.settings.critic_loss](standard(q), standard(target).expand_as(q))
-        losses = minimise(loss, networks.critic, self.settings.max_grad_norm, name="critic_loss")
+        losses = minimise(
+            self._critic_loss(batch, target), networks.critic, self.settings.max_grad_norm, name="critic_loss"
+        )
         policy.source.critic_updated()
         return best, losses
 
-    def _update_actor(self, batch: Transitions, best: Ranking) -> dict[str, Tensor]:
+    def _critic_loss(self, batch: Batch, target: Tensor) -> Tensor:
+        vectors = self.policy.embed(batch.actions) if batch.vectors is None else batch.vectors
+        q = self.networks.critic(batch.obs, vectors)  # (critics, batch)
+        standard = self.networks.critic.values  # so that the loss does not depend on the reward's unit
+        return len(q) * LOSSES[self.settings.critic_loss](standard(q), standard(target).expand_as(q))
+
+    def _update_actor(self, batch: Batch, best: Ranking) -> dict[str, Tensor]:
         # Line 15: the actor climbs the critic, where candidates depend on it.
         if not self.policy.source.needs_actor:
             return {}
         loss = self._actor_loss(batch, best)
         return minimise(loss, self.networks.actor, self.settings.max_grad_norm, name="actor_loss")
 
-    def _rank_next(self, batch: Transitions) -> Ranking:
+    def _rank_next(self, batch: Batch) -> Ranking:
         if not self.settings.target_samples:
             return self.policy.rank(self._next_states(batch), self.networks.critic_target)
         if batch.next_allowed is not None:  # each state has its own: so many random ones of them
@@ -115,11 +119,11 @@ class DDPGLearner:
         self._given.given = torch.from_numpy(given).to(batch.actions.device)
         return self._sampled.rank(States(batch.next_obs), self.networks.critic_target)
 
-    def _next_states(self, batch: Transitions) -> States:
+    def _next_states(self, batch: Batch) -> States:
         """The next states with the target actor's proto-actions."""
         return self.policy.propose(self.networks.actor_target, batch.next_obs, batch.next_allowed)
 
-    def _actor_loss(self, batch: Transitions, best: Ranking) -> Tensor:
+    def _actor_loss(self, batch: Batch, best: Ranking) -> Tensor:
         """Minus the value of the proto-action; `best` is what line 13 ranked in the next states."""
         actor, critic = self.networks.actor, self.networks.critic
         # The lookup has no gradient, so the critic's gradient is taken at the proto-action itself; or, with

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from wolpertinger.learners.base import Networks, Transitions
+from wolpertinger.learners.base import Batch, Networks
 from wolpertinger.learners.ddpg import DDPG, DDPGLearner
 from wolpertinger.policy import Policy, States
 from wolpertinger.settings import check_number
@@ -40,7 +40,7 @@ class TD3Learner(DDPGLearner):
     settings: TD3
     updates = 0
 
-    def update(self, batch: Transitions) -> dict[str, Tensor]:
+    def update(self, batch: Batch) -> dict[str, Tensor]:
         self.updates += 1
         best, losses = self._update_critic(batch)
         if self.updates % self.settings.policy_delay == 0:
@@ -55,7 +55,7 @@ class TD3Learner(DDPGLearner):
         super().load_state_dict(state)
         self.updates = int(state["updates"])
 
-    def _next_states(self, batch: Transitions) -> States:
+    def _next_states(self, batch: Batch) -> States:
         states = super()._next_states(batch)
         if states.proto is None:
             return states

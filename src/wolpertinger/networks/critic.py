@@ -65,8 +65,9 @@ class Critic(ScaledModel):
                 hidden_layers(state_arch[0], state_arch[1:], activation_fn, layer_norm)
             )
             width = state_arch[-1]
+        n_actions = int(actions.space.n) if actions.is_numbered else actions.n  # type: ignore[union-attr]
         others = (dropout, actions.is_numbered, actions.slots, unit_features)
-        shape = Shape(width, actions.dim, actions.n, net_arch, activation_fn, layer_norm, learned, *others)
+        shape = Shape(width, actions.dim, n_actions, net_arch, activation_fn, layer_norm, learned, *others)
         self.q_networks = nn.ModuleList((form or MLP())(shape) for _ in range(n_critics))
         self.values = Standardize()
         """Networks say values in standard units: whatever the reward's unit, they learn numbers of about 1."""
@@ -78,6 +79,17 @@ class Critic(ScaledModel):
         """Values by every network, of one action per state (batch, dim) or k (batch, k, dim): (critics, batch[, k])."""
         features, inputs = self.features(obs), self.scale.to_inputs(vectors)
         return self.values.invert(torch.stack([q(features, inputs) for q in self.q_networks]))
+
+    def cross(self, obs: PyTorchObs, vectors: Tensor) -> Tensor:
+        """Values by every network of the same m actions (m, dim) in every state: (critics, batch, m)."""
+        features, inputs = self.features(obs), self.scale.to_inputs(vectors)
+        if not self.has_keys:
+            every = inputs.expand(len(features), *inputs.shape)
+            return self.values.invert(torch.stack([q(features, every) for q in self.q_networks]))
+        queries = (network.query(features) for network in self.networks)
+        keys = (network.key(inputs) for network in self.networks)
+        products = (torch.addmm(u.unsqueeze(1), phi, key.t()) for (phi, u), key in zip(queries, keys, strict=True))
+        return self.values.invert(torch.stack(list(products)))
 
     @property
     def networks(self) -> list[Any]:

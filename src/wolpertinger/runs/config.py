@@ -13,6 +13,7 @@ from wolpertinger.runs.presets import PRESET_NAMES, find_preset, merge
 from wolpertinger.settings import MAX_SEED, check_kind, show
 
 VERSION = 1  # of config.json
+LOG_TASK = "log"  # of runs that learned from a log
 MAX_ENVS = 2**16
 
 
@@ -149,6 +150,8 @@ def read_config(folder: Path) -> RunConfig:
         version = found.pop("version", None)
         if version != VERSION:
             raise ValueError(f"it is of version {version}, and only {VERSION} can be read; train the run again")
+        if found.get("task") == LOG_TASK:
+            raise ValueError("the run learned from a log and has no environment: evaluate it with --log FILE")
         return RunConfig.from_dict(found)
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error

@@ -49,13 +49,7 @@ PLAIN: dict[str, Any] = {
     "n_steps": 1,
     "standardize": False,
 }
-NETWORKS: dict[str, Any] = {
-    "layer_norm": False,
-    "unit_features": False,
-    "dropout": 0.0,
-    "n_critics": 1,
-    "predict_by": "critic",
-}
+NETWORKS: dict[str, Any] = {"layer_norm": False, "dropout": 0.0, "n_critics": 1, "predict_by": "critic"}
 
 # The DDPG paper's settings, which the Wolpertinger paper builds on and does not restate: plain networks of 400 and 300
 # units, slow targets, Ornstein-Uhlenbeck noise. Guided epsilon is the Wolpertinger paper's, for its recommender.
@@ -69,7 +63,7 @@ PAPER: dict[str, Any] = {
     "critic": {"kind": "mlp", "interaction": False},
     "candidates": {"kind": "nearest"},
     "learner": {"kind": "ddpg", "critic_loss": "mse", "anchor": 0.0, "gradient_at": "proto"},
-    "policy_kwargs": {**NETWORKS, "net_arch": [400, 300], "bound": "tanh"},
+    "policy_kwargs": {**NETWORKS, "net_arch": [400, 300], "unit_features": False, "bound": "tanh"},
     "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
 }
 
@@ -158,7 +152,7 @@ TASKS: dict[str, Preset] = {
             "critic": {"kind": "mlp"},
             "candidates": {"kind": "nearest"},
             "learner": {"kind": "ddpg"},
-            "policy_kwargs": {**NETWORKS, "net_arch": [256, 256]},
+            "policy_kwargs": {**NETWORKS, "net_arch": [256, 256], "unit_features": False},
             # Reward is rare and far: only pushes that go on for a while swing the pole up. One cart in sixteen follows
             # the policy nearly as it is, another one is all but random.
             "exploration": {

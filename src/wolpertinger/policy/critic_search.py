@@ -15,7 +15,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 
 from wolpertinger.actions import ActionSet, TooManyActionsError
-from wolpertinger.index import InnerProductIndex
+from wolpertinger.index import InnerProductIndex, largest_products
 from wolpertinger.networks import Critic
 from wolpertinger.networks.forms import check_forms
 from wolpertinger.policy.allowed_search import best_allowed, narrow_by_keys
@@ -199,7 +199,9 @@ class CriticSearch(CandidateSource):
         keys.asked += len(queries)
         if keys.index is None and keys.asked > SCANNED_QUERIES and len(keys) >= INDEXED_FROM:
             keys.index = self._last_index = self._index_over(keys.vectors)
-        return keys.best(queries, k)
+        if keys.index is None:
+            return keys.members[largest_products(queries, keys.vectors, k)]
+        return keys.members[torch.from_numpy(keys.index.search(queries.numpy(force=True), k)).to(queries.device)]
 
     @property
     def has_index(self) -> bool:

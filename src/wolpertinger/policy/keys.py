@@ -1,4 +1,4 @@
-"""The keys of all actions at one moment, and the search in them."""
+"""The keys of all actions at one moment."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from wolpertinger.actions import ActionSet
-from wolpertinger.index import InnerProductIndex, largest_products
+from wolpertinger.index import InnerProductIndex
 from wolpertinger.networks import Critic
 
 KEYS_AT_ONCE = 2**14
@@ -43,12 +43,6 @@ class Keys:
 
     def __len__(self) -> int:
         return len(self.vectors)
-
-    def best(self, queries: Tensor, k: int) -> Tensor:
-        """The k actions with the largest products with each query, the largest first (batch, k, ...)."""
-        if self.index is None:
-            return self.members[largest_products(queries, self.vectors, k)]
-        return self.members[torch.from_numpy(self.index.search(queries.numpy(force=True), k)).to(queries.device)]
 
     def of_actions(self, actions: Tensor, space: spaces.Space) -> Tensor:
         """The keys (m, width) of actions (m, ...), which are among them."""

@@ -179,7 +179,7 @@ class UnionSource(CandidateSource):
     def find(self, states: States, k: int) -> Candidates:
         found = []
         for source in self.sources:
-            found.append(source.find(states, k))  # noqa: PERF401 - a comprehension is one more call to read through
+            found.append(source.find(states, k))
         actions = torch.cat([part.actions for part in found], dim=1)
         by = tuple((part.source, part.actions.shape[1]) for part in found)
         return JoinedCandidates(actions, "both", found[0].nearest_first, by)

@@ -57,6 +57,8 @@ class Repository:
         served.warm_up()
         if self._journal is not None:
             self._journal.begin(self._changes, base)
+        if not self._changes.changes:
+            self._changes = Changes(base)
         return served
 
     async def load(self) -> Served:
@@ -75,19 +77,18 @@ class Repository:
         """New actions; their ids, once they are durable."""
         async with self._changing:
             actions = self.served.agent.actions
+            _require_changeable(actions)
             if vectors.ndim != 2 or vectors.shape[1] != actions.dim or not np.isfinite(vectors).all():
                 raise ValueError(f"vectors have shape {vectors.shape}: give finite numbers (new, {actions.dim})")
-            return await self._change(Added(_next_id(actions), vectors))
+            return await self._change(Added(int(actions.space.n), vectors))
 
     async def remove(self, action: int) -> None:
         """Take an action out; once this returns, no answer names it."""
         async with self._changing:
             actions = self.served.agent.actions
-            _next_id(actions)
-            if (
-                not 0 <= action < 2**63
-                or not (await self.batcher.call(lambda: actions.holds(np.array([action], np.int64)))).all()
-            ):
+            _require_changeable(actions)
+            is_there = await self.batcher.call(lambda: actions.holds(np.array([action], np.int64)))
+            if not is_there.all():
                 raise RefusedError(404, f"there is no action {action}")
             if actions.n == 1:
                 raise RefusedError(409, "at least one action must stay")
@@ -100,9 +101,8 @@ class Repository:
         try:
             await asyncio.to_thread(self._journal.append, change)
         except OSError as error:
-            raise RefusedError(
-                507, f"nothing was changed: {self.journal_path.name} cannot be written: {error}"
-            ) from error
+            told = f"nothing was changed: {self.journal_path.name} cannot be written: {error}"
+            raise RefusedError(507, told) from error
         actions = self.served.agent.actions
         try:
             ids = await self.batcher.call(lambda: change.apply(actions))
@@ -117,8 +117,6 @@ class Repository:
             self._journal.close()
 
 
-def _next_id(actions: ActionSet) -> int:
-    """The id that an added action will have."""
+def _require_changeable(actions: ActionSet) -> None:
     if not actions.is_changeable:
         raise RefusedError(409, f"{actions!r} is fixed: actions are added to and removed from tables")
-    return int(actions.space.n)  # type: ignore[union-attr]

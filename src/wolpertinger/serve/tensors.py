@@ -12,6 +12,7 @@ from wolpertinger.serve.observations import DATATYPES, NAMES
 from wolpertinger.settings import show
 
 HEADER = "inference-header-content-length"
+MAX_SIDES = 16
 LOWEST = np.finfo(np.float32).min  # for values of places that a state does not fill: JSON has no -inf
 
 
@@ -70,6 +71,10 @@ def _read_tensor(given: Any, rest: memoryview) -> tuple[str, npt.NDArray, memory
     if array.size != prod(shape):
         raise ValueError(f"{show(name)} has shape {shape} and {array.size} numbers")
     return name, array.reshape(shape), rest
+
+
+def _is_side(given: Any) -> bool:
+    return type(given) is int and 0 <= given < 2**31
 
 
 def _from_json(name: str, data: Any, dtype: np.dtype) -> npt.NDArray:

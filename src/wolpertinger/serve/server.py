@@ -58,6 +58,7 @@ def serve(server: uvicorn.Server) -> None:
     """Listen, say where, and answer until a signal asks it to end."""
     config = server.config
     socket = config.bind_socket()
+    socket.listen(config.backlog)  # who asks from now on is answered, if a moment later
     scheme = "https" if config.ssl_certfile else "http"
     host = f"[{config.host}]" if ":" in config.host else config.host
     print(f"serving at {scheme}://{host}:{socket.getsockname()[1]}", flush=True)

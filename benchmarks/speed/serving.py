@@ -1,8 +1,8 @@
 """How fast `wolpertinger serve` answers: `python -m benchmarks.speed.serving`.
 
 A million actions behind an index, k = 100, one process; clients are one other process on the same machine. Beside it: a
-FastAPI route that does nothing, and `agent.rank` in process. results/speed/serving.json holds latencies, throughputs and
-an overload.
+FastAPI route that does nothing, and `agent.rank` in process. results/speed/serving.json holds latencies, throughputs
+and an overload.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from benchmarks.measure import describe_index, say, write_result
+from benchmarks.measure import describe_index, read_result, say, write_result
 from wolpertinger import ActionTable, Wolpertinger
 
 ROWS, DIM, K, RECALL = 1_000_000, 20, 100, 0.99
@@ -103,7 +103,12 @@ class Load:
         start = time.perf_counter()
         asyncio.run(self._run(clients, start + seconds))
         spent = time.perf_counter() - start
-        found = {"clients": clients, "seconds": round(spent, 1), "answered": len(self.answered), "wrong": self._wrong()}
+        found: dict[str, Any] = {
+            "clients": clients,
+            "seconds": round(spent, 1),
+            "answered": len(self.answered),
+            "wrong": self._wrong(),
+        }
         found |= {"per_second": round(len(self.answered) / spent, 1), "ms": _quantiles(self.answered)}
         return found | ({"refused": len(self.refused), "refused_ms": _quantiles(self.refused)} if self.refused else {})
 
@@ -190,12 +195,38 @@ def measure_overload(path: Path, agent: Wolpertinger, states: Any, seconds: floa
 
 
 def measure_in_process(agent: Wolpertinger, states: Any, seconds: float) -> dict[str, float]:
-    samples, until = [], time.perf_counter() + seconds
+    samples: list[float] = []
+    until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         start = time.perf_counter()
         agent.rank(states[len(samples) % len(states)], 1)
         samples.append(time.perf_counter() - start)
     return _quantiles(samples)
+
+
+def serving_table() -> str:
+    """Latency and throughput of each load."""
+    found = read_result("speed.serving")
+    if found is None:
+        return "missing"
+    crowd = {f"overload: {CROWD} clients, {QUEUE} may wait": found["overload"]["crowd"]}
+    lines = ["| | median ms | 99 % ms | answers a second | wrong | refused, 99 % ms |", "| --- " + "| ---: " * 5 + "|"]
+    own = found["in_process_ms"]
+    lines.append(f"| `agent.rank` in process | {own['median']:.1f} | {own['p99']:.1f} | | | |")
+    for name, row in {**found["load"], **crowd}.items():
+        refused = f"{row['refused']:,}, {row['refused_ms']['p99']:,.0f}" if "refused" in row else ""
+        times = f"{row['ms']['median']:.1f} | {row['ms']['p99']:.1f} | {row['per_second']:,.0f}"
+        lines.append(f"| {name} | {times} | {row['wrong']} | {refused} |")
+    resident, load = found["overload"]["resident_mb"], found["machine"]["load_at_end"][0]
+    lines.append("")
+    told = f"{found['rows']:,} actions, k = {found['k']}, recall {found['recall']}; many clients are {CLIENTS}."
+    memory = f"{resident['before']:,.0f} and {resident['after']:,.0f} MB"
+    cores = f"{found['machine']['cores']} cores, load {load} at the end"
+    lines.append(f"{told} Memory before and after the overload: {memory}. {cores}.")
+    return "\n".join(lines)
+
+
+TABLES = {("docs/serving.md", "serving"): serving_table}
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.actions import ActionSet
+from wolpertinger.actions import ActionSet, count_actions
 from wolpertinger.agent import CheckpointError
 from wolpertinger.serve import journal
 from wolpertinger.serve.batcher import Batcher
@@ -80,7 +80,7 @@ class Repository:
             _require_changeable(actions)
             if vectors.ndim != 2 or vectors.shape[1] != actions.dim or not np.isfinite(vectors).all():
                 raise ValueError(f"vectors have shape {vectors.shape}: give finite numbers (new, {actions.dim})")
-            return await self._change(Added(int(actions.space.n), vectors))
+            return await self._change(Added(count_actions(actions.space), vectors))
 
     async def remove(self, action: int) -> None:
         """Take an action out; once this returns, no answer names it."""

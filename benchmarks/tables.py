@@ -10,6 +10,7 @@ from benchmarks import checkpoints
 from benchmarks.learning import action_map, choosing_k, from_log, new_items, recommender_limits, search, search_swing
 from benchmarks.learning import tables as learning
 from benchmarks.lookup import tables as lookup
+from benchmarks.speed import serving
 from benchmarks.speed import tables as speed
 from benchmarks.suite import tables as suite
 
@@ -26,6 +27,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **choosing_k.TABLES,
     **lookup.TABLES,
     **speed.TABLES,
+    **serving.TABLES,
     **suite.TABLES,
     **checkpoints.TABLES,
 }

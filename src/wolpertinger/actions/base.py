@@ -41,6 +41,8 @@ class ActionSet(ABC):
     """What a checkpoint calls sets that it can hold; None: the file holds the fingerprint only."""
     has_offered_vectors: ClassVar[bool] = False
     """Whether vectors come with the state: there are none but those that it offers beside the ids."""
+    is_changeable: ClassVar[bool] = False
+    """Whether actions can be added and removed."""
     slots: int | None = None
     """Items of a slate, where actions are slates."""
 
@@ -132,6 +134,14 @@ class ActionSet(ABC):
         if not self.is_listable:
             raise TooManyActionsError(f"{self!r} is too large to go through: {show(self.n)} actions")
         return (self._members(start, min(start + size, self.n)) for start in range(0, self.n, size))
+
+    def add(self, vectors: npt.ArrayLike) -> Actions:
+        """New actions with these vectors (new, dim), where a set can grow; returns their ids."""
+        raise TypeError(f"{self!r} is fixed: actions are added to and removed from tables")
+
+    def remove(self, actions: npt.ArrayLike) -> None:
+        """Take actions out, where a set can shrink."""
+        raise TypeError(f"{self!r} is fixed: actions are added to and removed from tables")
 
     @property
     def is_listable(self) -> bool:

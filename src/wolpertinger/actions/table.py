@@ -35,6 +35,7 @@ class ActionTable(ActionSet):
     """
 
     kind = "table"
+    is_changeable = True
 
     def __init__(
         self,

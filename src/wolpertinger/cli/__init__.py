@@ -14,6 +14,7 @@ from wolpertinger.cli.index import add_index
 from wolpertinger.cli.log import add_log
 from wolpertinger.cli.options import explain_errors, with_example
 from wolpertinger.cli.record import add_record
+from wolpertinger.cli.serve import add_serve
 from wolpertinger.cli.train import add_train
 from wolpertinger.cli.watch import add_watch
 from wolpertinger.imports import needs_extra
@@ -24,7 +25,8 @@ EXAMPLE = """example:
   wolpertinger train recommender --items 835 --out runs/first
   wolpertinger evaluate runs/first
   wolpertinger watch runs/first --out first.gif
-  wolpertinger index tune vectors.npy --k 100 --recall 0.99"""
+  wolpertinger index tune vectors.npy --k 100 --recall 0.99
+  wolpertinger serve runs/first"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('wolpertinger')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (add_train, add_evaluate, add_watch, add_index, add_log, add_record):
+    for add in (add_train, add_evaluate, add_watch, add_index, add_serve):
         add(commands)
     given = sys.argv[1:] if arguments is None else arguments
     if any(text == "--" or text.endswith("=--") for text in given):

@@ -36,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('wolpertinger')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_train, add_evaluate, add_watch, add_index, add_log, add_record):
-    for add in (add_train, add_evaluate, add_watch, add_index, add_serve):
+    for add in (add_train, add_evaluate, add_watch, add_index, add_log, add_record, add_serve):
         add(commands)
     given = sys.argv[1:] if arguments is None else arguments
     if any(text == "--" or text.endswith("=--") for text in given):

@@ -253,6 +253,7 @@ def main() -> None:
         say(f"overload: {overload}")
     gain = load["many clients"]["per_second"] / load["many clients, one request at a time"]["per_second"]
     ratios = {"many clients, batched over one at a time": round(gain, 2)}
+    told["command"] = f"python -m benchmarks.speed.serving --rows {options.rows} --seconds {options.seconds:g}"
     told |= {"in_process_ms": in_process, "load": load, "overload": overload, "ratios": ratios}
     print(write_result("speed.serving", told))
 

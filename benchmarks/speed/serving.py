@@ -110,21 +110,20 @@ class Load:
             "clients": clients,
             "seconds": round(spent, 1),
             "answered": len(self.answered),
-            "wrong": self._wrong(),
         }
+        found |= {} if self.agent is None else {"wrong": self._wrong(self.agent)}
         found |= {"per_second": round(len(self.answered) / spent, 1), "ms": _quantiles(self.answered)}
         return found | ({"refused": len(self.refused), "refused_ms": _quantiles(self.refused)} if self.refused else {})
 
-    def _wrong(self) -> int:
+    def _wrong(self, agent: Wolpertinger) -> int:
         """Different answers whose value is not the critic's own of that action in that state.
 
         Which of nearly equal actions an index finds depends on its last tuning; their values do not.
         """
         wrong = 0
-        for number, body in self.bodies if self.agent is not None else ():
-            assert self.agent is not None
+        for number, body in self.bodies:
             best = json.loads(body)["ranked"][0]
-            own = self.agent.rank(self.states[number], 1, allowed=[best["action"]]).values[0]
+            own = agent.rank(self.states[number], 1, allowed=[best["action"]]).values[0]
             wrong += abs(own - best["value"]) > TOLERANCE
         return int(wrong)
 
@@ -219,7 +218,7 @@ def serving_table() -> str:
     for name, row in {**found["load"], **crowd}.items():
         refused = f"{row['refused']:,}, {row['refused_ms']['p99']:,.0f}" if "refused" in row else ""
         times = f"{row['ms']['median']:.1f} | {row['ms']['p99']:.1f} | {row['per_second']:,.0f}"
-        lines.append(f"| {name} | {times} | {row['wrong']} | {refused} |")
+        lines.append(f"| {name} | {times} | {row.get('wrong', '')} | {refused} |")
     resident, load = found["overload"]["resident_mb"], found["machine"]["load_at_end"][0]
     lines.append("")
     told = f"{found['rows']:,} actions, k = {found['k']}, recall {found['recall']}; many clients are {CLIENTS}."

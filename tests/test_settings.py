@@ -19,6 +19,7 @@ from wolpertinger import (
     Everything,
     Exploration,
     Nearest,
+    Offline,
     PerItem,
     SlotBySlot,
     TopItems,
@@ -68,6 +69,16 @@ EXAMPLES = [  # of every class, each field other than by default
         policy_delay=3,
         target_noise=0.1,
         target_noise_clip=0.25,
+    ),
+    Offline(
+        critic_loss="huber",
+        anchor=0.5,
+        gradient_at="action",
+        max_grad_norm=2.0,
+        target_samples=9,
+        conservative=0.5,
+        temperature=0.5,
+        pull=0.5,
     ),
     Exploration(
         noise="ornstein-uhlenbeck",
@@ -203,6 +214,9 @@ BAD = {
     (TD3, "policy_delay"): (WHOLE, [0, -1, 1.5, True, "2", None]),
     (TD3, "target_noise"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (TD3, "target_noise_clip"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
+    (Offline, "conservative"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
+    (Offline, "temperature"): ("give a finite number", [0, -1.0, NAN, INFINITE, "1", None, True]),
+    (Offline, "pull"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (Exploration, "noise"): ("give 'gaussian', 'ornstein-uhlenbeck' or None", ["pink", 0.1, True]),
     (Exploration, "sigma"): (NUMBER, [-1.0, NAN, INFINITE, "1", None, True]),
     (Exploration, "final_sigma"): (f"{NUMBER} or None", [-1.0, NAN, INFINITE, "1", True]),
@@ -213,7 +227,7 @@ BAD = {
     (Exploration, "decay"): (SHARE, [0, -0.1, 1.5, NAN, INFINITE, "1", None, True]),
     (Exploration, "ladder"): (FLAG, [None, 1, "maybe"]),
 }
-BAD |= {(TD3, name): bad for (cls, name), bad in BAD.items() if cls is DDPG}
+BAD |= {(own, name): bad for (cls, name), bad in BAD.items() if cls is DDPG for own in (TD3, Offline)}
 
 
 def test_every_field_has_its_bad_values():

@@ -111,6 +111,22 @@ def units() -> str:
     return "\n".join(lines)
 
 
+def controls() -> str:
+    """What was tried for levels of controls: the score at the end of each run, by change and task."""
+    runs = json.loads((RESULTS / "suite" / "controls.json").read_text())["runs"]
+    tasks, cells = sorted({run["task"] for run in runs}), {}
+    for run in runs:
+        change = ", ".join([run["prototype"], *(f"`{part}`" for part in run["set"])])
+        row = cells.setdefault(change, {task: [] for task in tasks})
+        row[run["task"]].append(
+            f"{run['scores'][-1]:.3g}" if abs(run["scores"][-1]) < 100 else f"{run['scores'][-1]:.0f}"
+        )
+    head = [f"| change | {' | '.join(tasks)} |", f"| --- |{' --- |' * len(tasks)}"]
+    return "\n".join(
+        head + [f"| {name} | {' | '.join(', '.join(row[t]) for t in tasks)} |" for name, row in cells.items()]
+    )
+
+
 def tried() -> str:
     """Settings that were tried while the defaults were chosen."""
     lines = [
@@ -127,6 +143,7 @@ def tried() -> str:
 
 TABLES = {
     ("docs/decisions/023-defaults.md", "tried"): tried,
+    ("docs/decisions/023-defaults.md", "controls"): controls,
     ("docs/decisions/024-standard-units.md", "units"): units,
     ("README.md", "newcomer"): newcomer,
     ("docs/suite.md", "newcomer"): newcomer,

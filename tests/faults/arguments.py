@@ -26,11 +26,14 @@ from wolpertinger import (
     ActionTable,
     Allowed,
     BestByCritic,
+    Columns,
     Exploration,
     Levels,
     OfferedActions,
+    Offline,
     PerItem,
     Slate,
+    Transitions,
     TwoTower,
     Union,
     Wolpertinger,
@@ -57,6 +60,13 @@ SMALL: dict[str, Any] = {
     "device": "cpu",
 }
 OBS = np.array([0.25, -0.5], np.float32)
+LOGGED = np.random.default_rng(2).uniform(-1, 1, (8, 2)).astype(np.float32)
+LOG: dict[str, Any] = {
+    "observations": LOGGED,
+    "actions": np.arange(8),
+    "rewards": np.ones(8),
+    "terminated": np.ones(8, bool),
+}
 Call = Callable[..., Any]
 
 
@@ -188,6 +198,7 @@ def _parts() -> dict[str, tuple[Call, list[str]]]:
         "DDPG": (part("learner", DDPG, **nearest), DDPG),
         "DDPG, two towers": (part("learner", DDPG), DDPG),
         "TD3": (part("learner", TD3, **nearest), TD3),
+        "Offline": (part("learner", Offline, **nearest), Offline),
         "MLP": (part("critic", MLP, k=4, candidates="nearest"), MLP),
         "TwoTower": (part("critic", TwoTower), TwoTower),
         "PerItem": (part("critic", PerItem, slates), PerItem),
@@ -200,6 +211,12 @@ def _parts() -> dict[str, tuple[Call, list[str]]]:
             then(WorseThanRandom, lambda callback: new_agent().learn(12, callback)), say=print, level=1.0
         ),
         "set_threads": of(set_threads, n=1),
+        "Columns": of(Columns, reward="clicks", allowed="offered"),
+        "Transitions": of(Transitions, **LOG, next_observations=LOGGED, propensities=[0.5] * 8, allowed=None),
+        "Wolpertinger.from_log": of(
+            lambda **given: Wolpertinger.from_log(Transitions(**LOG), ActionTable(VECTORS), **given),
+            **{"updates": 3, "unlogged": False, "observation_space": None, "callback": None, "batch_size": 4},
+        ),
         "make_config": of(
             make_config,
             task="recommender",

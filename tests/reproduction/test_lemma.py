@@ -213,7 +213,7 @@ def test_removed_actions_are_no_candidates():
     agent = Wolpertinger("MlpPolicy", Still(actions.space), actions, k=3, seed=0, policy_kwargs={"net_arch": [8]})
     obs = np.zeros((1, 3), np.float32)
     values, _ = candidate_values(agent, obs, 30)
-    vectors = torch.as_tensor(actions.vectors[1::2])
+    vectors = torch.as_tensor(actions.vectors[1::2].copy())
     left = agent.critic(torch.as_tensor(obs).expand(30, 3), vectors)[0]
     np.testing.assert_allclose(np.sort(values[0]), np.sort(left.detach().numpy()), atol=1e-5)
 

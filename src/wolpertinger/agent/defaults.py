@@ -62,7 +62,9 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spa
         return _with_few(actions, can_look_ahead=not (own_buffer or isinstance(observations, spaces.Dict)))
     if is_searched:
         return _with_search(actions)
-    return _with_actor(actions) if actions.is_ordinal else _with_neighbours(actions)
+    if actions.is_ordinal:
+        return _with_actor(actions, unit_features=_is_any(given["learner"], TD3))
+    return _with_neighbours(actions)
 
 
 def _is_any(given: Any, kind: type) -> bool:
@@ -133,10 +135,11 @@ def _with_neighbours(actions: ActionSet) -> Defaults:
     )
 
 
-def _with_actor(actions: ActionSet) -> Defaults:
+def _with_actor(actions: ActionSet, *, unit_features: bool) -> Defaults:
     """TD3 on the proto-action, rounded to the nearest action: for levels of controls, and sets too large to search.
 
-    With features of any length the actor can run into a corner of the box, where tanh is flat, and stay there.
+    With features of any length TD3's actor can run into a corner of the box, where tanh is flat, and stay there. Other
+    learners, which it was not measured with, have plain networks.
     """
     return Defaults(
         arguments={
@@ -148,7 +151,7 @@ def _with_actor(actions: ActionSet) -> Defaults:
             **COMMON,
         },
         updates=ACTOR_UPDATES,
-        policy_kwargs={"net_arch": [256, 256], "unit_features": True, "n_critics": 2},
+        policy_kwargs={"net_arch": [256, 256], "unit_features": unit_features, "n_critics": 2},
         why=f"{_describe(actions)}: an actor proposes and the nearest action is taken (TD3)",
     )
 

@@ -64,6 +64,7 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         """
         check_kind("transitions", transitions, Transitions, "Transitions(...), or one read from a file")
         check_kind("actions", actions, ActionSet, "an action set, such as ActionTable(vectors)")
+        check_kind("observation_space", observation_space, spaces.Space | None, "a Gymnasium space or None")
         check_flag("unlogged", unlogged)
         check_number("updates", updates, least=1, whole=True, optional=True)
         transitions.check(actions)

@@ -15,6 +15,7 @@ from wolpertinger.data.arrays import Array, Ragged, Rows, no_flags, read_ragged
 from wolpertinger.data.checking import ROWS_AT_ONCE, LogError, refuse_rows
 from wolpertinger.data.columns import Columns
 from wolpertinger.index import as_array
+from wolpertinger.settings import show
 
 SAME = 1e-5  # of observations that are the same, relative to their size
 
@@ -178,6 +179,8 @@ class Transitions:
         return found[0].astype(np.int64)
 
     def _check(self) -> None:
+        if not self._columns["reward"].ndim:
+            raise LogError(f"rewards={show(self._columns['reward'].item())}: give a number for each row")
         if not len(self._columns["reward"]):
             raise LogError("the log has no rows: give at least one transition")
         self._check_lengths()

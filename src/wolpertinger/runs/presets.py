@@ -63,7 +63,7 @@ PAPER: dict[str, Any] = {
     "critic": {"kind": "mlp", "interaction": False},
     "candidates": {"kind": "nearest"},
     "learner": {"kind": "ddpg", "critic_loss": "mse", "anchor": 0.0, "gradient_at": "proto"},
-    "policy_kwargs": {**NETWORKS, "net_arch": [400, 300], "unit_features": False, "bound": "tanh"},
+    "policy_kwargs": {**NETWORKS, "net_arch": [400, 300], "bound": "tanh"},
     "exploration": {"noise": "ornstein-uhlenbeck", "theta": 0.15, "sigma": 0.2, "epsilon": 0.1, "guided": 1.0},
 }
 
@@ -152,7 +152,7 @@ TASKS: dict[str, Preset] = {
             "critic": {"kind": "mlp"},
             "candidates": {"kind": "nearest"},
             "learner": {"kind": "ddpg"},
-            "policy_kwargs": {**NETWORKS, "net_arch": [256, 256], "unit_features": False},
+            "policy_kwargs": {**NETWORKS, "net_arch": [256, 256]},
             # Reward is rare and far: only pushes that go on for a while swing the pole up. One cart in sixteen follows
             # the policy nearly as it is, another one is all but random.
             "exploration": {

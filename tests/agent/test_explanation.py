@@ -64,3 +64,15 @@ def test_one_candidate_is_explained_too(agent, actions):
 def test_a_set_that_is_never_listed_is_explained_too():
     agent = small_agent(TargetEnv(ActionProduct([np.linspace(-1, 1, 3)] * 100)), k=5)
     assert agent.explain(np.zeros(100, np.float32)).actions.shape == (5, 100)
+
+
+def test_more_or_fewer_candidates_than_the_agents_own_are_explained_beside_its_pick(agent, actions):
+    obs = np.random.default_rng(2).uniform(-1, 1, (BATCH, 3)).astype(np.float32)
+    own = agent.explain(obs)
+    for k in (1, 4, 30):
+        why = agent.explain(obs, k=k)
+        np.testing.assert_array_equal(why.actions, actions.nearest(why.proto, k))
+        np.testing.assert_array_equal(why.chosen, own.chosen)
+    assert agent.k == 9
+    with pytest.raises(ValueError, match="k=0: give a whole number from 1"):
+        agent.explain(obs, k=0)

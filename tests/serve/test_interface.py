@@ -37,6 +37,17 @@ def test_an_explanation_is_that_of_the_agent(client, agent):
     np.testing.assert_allclose([one["distance"] for one in found["candidates"]], expected.distances, rtol=1e-4)
 
 
+def test_another_k_and_longer_lists_than_the_agents_own_are_answered(client, agent):
+    state = some_states(1, seed=4)[0]
+    found = client.post("/v1/explain", {"observation": state.tolist(), "k": 30})["explained"]
+    assert [one["action"] for one in found["candidates"]] == agent.explain(state, k=30).actions.tolist()
+    assert found["chosen"] == agent.explain(state).chosen
+    ranked = client.post("/v1/rank", {"observation": state.tolist(), "top": 30})["ranked"]
+    assert [one["action"] for one in ranked] == agent.rank(state, 30).actions.tolist()
+    status, _, told = client.ask("POST", "/v1/explain", {"observation": state.tolist(), "k": 0})
+    assert (status, told["error"]) == (400, "k=0: give a whole number from 1 to 200")
+
+
 def test_an_action_is_described(client, agent):
     found = client.get("/v1/actions/7")
     np.testing.assert_allclose(found["vector"], agent.actions.embed([7])[0], rtol=1e-6)

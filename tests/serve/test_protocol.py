@@ -61,7 +61,7 @@ def test_the_stock_client_gets_a_ranked_list(stock, agent):
         (np.full((1, 3), np.nan, np.float32), {}, "not finite"),
         (some_states(0), {}, "give one state at least"),
         (some_states(257), {}, "257 states at once: 256 at most"),
-        (some_states(1), {"parameters": {"top": 9}}, "top=9: give a whole number from 1 to 8"),
+        (some_states(1), {"parameters": {"top": 201}}, "top=201: give a whole number from 1 to 200"),
         (some_states(1), {"parameters": {"top": "x"}}, "top='x'"),
         (some_states(1), {"outputs": [triton.InferRequestedOutput("colour")]}, "there is no output 'colour'"),
         (some_states(1), {"model_version": "7"}, "there is policy, version 1"),

@@ -75,9 +75,11 @@ def _proto(policy: WolpertingerPolicy, states: States) -> torch.Tensor:
 
 
 @torch.no_grad()
-def explain(policy: WolpertingerPolicy, obs: PyTorchObs, allowed: Allowed | None) -> list[np.ndarray]:
+def explain(
+    policy: WolpertingerPolicy, obs: PyTorchObs, allowed: Allowed | None, k: int | None = None
+) -> list[np.ndarray]:
     """The parts of an `Explanation` for a batch of states, each with the batch as first axis."""
-    whole = policy.rank(obs, allowed, top=sys.maxsize)  # every candidate
+    whole = policy.rank(obs, allowed, sys.maxsize, k)  # every candidate
     states, proto = whole.states, _proto(policy, whole.states)
     order = whole.order_found(proto)
     rows = torch.arange(len(order), device=order.device).unsqueeze(1)

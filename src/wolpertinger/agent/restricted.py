@@ -165,9 +165,13 @@ class RestrictedAlgorithm(ActionSetAlgorithm):
             actions = self.policy.rank(obs, restriction).actions[:, 0].cpu().numpy()
         return (actions if batched else actions[0]), state
 
-    def explain(self, observation: Observation, *, allowed: Any = None) -> Explanation:
-        """What the policy sees and picks in one state, or in each of a batch of states."""
-        parts = self._ask(explain, observation, self._allowed_in(observation, allowed, "explain"))
+    def explain(self, observation: Observation, *, k: int | None = None, allowed: Any = None) -> Explanation:
+        """What the policy sees and picks in one state, or in each of a batch of states; beside its pick the candidates
+        of another k, if one is given.
+        """
+        check_number("k", k, least=1, most=MAX_CANDIDATES, whole=True, optional=True)
+        restriction = self._allowed_in(observation, allowed, "explain")
+        parts = self._ask(partial(explain, k=k), observation, restriction)
         return Explanation(*parts)
 
     def rank(self, observation: Observation, top: int = 10, *, allowed: Any = None) -> RankedActions:

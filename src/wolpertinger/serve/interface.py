@@ -43,16 +43,18 @@ def _add_questions(router: APIRouter, service: Service) -> None:
     async def rank(request: Request) -> Response:
         """The best actions of a state, or of each state of a batch, best first."""
         given = _check_fields(read_json(await service.read_body(request)), {*ASKING, "top"})
-        question = Question("rank", service.read_top(given.get("top", min(10, service.served.agent.k))))
+        top = given.get("top", min(10, service.served.agent.actions.n))
+        question = Question("rank", service.read_count("top", top))
         served, answers, batched = await _ask(service, question, given)
         rows = [_ranked(served, answers, row) for row in range(len(answers["actions"]))]
         return json_response({"version": served.version, "ranked": rows if batched else rows[0]})
 
-    @router.post("/explain", openapi_extra=_body("observation", **ASKING))
+    @router.post("/explain", openapi_extra=_body("observation", **ASKING, k={"type": "integer", "minimum": 1}))
     async def explain(request: Request) -> Response:
         """What the policy sees and picks: the proto-action, its candidates with values, and the pick."""
-        given = _check_fields(read_json(await service.read_body(request)), ASKING)
-        served, answers, batched = await _ask(service, Question("explain"), given)
+        given = _check_fields(read_json(await service.read_body(request)), {*ASKING, "k"})
+        k = None if given.get("k") is None else service.read_count("k", given["k"])
+        served, answers, batched = await _ask(service, Question("explain", k), given)
         rows = [_explained(served, answers, row, service.limits.shown) for row in range(len(answers["actions"]))]
         return json_response({"version": served.version, "explained": rows if batched else rows[0]})
 

@@ -108,7 +108,7 @@ async def _infer(service: Service, body: bytes, header: str | None) -> Response:
     if not isinstance(parameters, dict):
         raise ValueError("parameters: give an object")
     timeout = read_timeout(parameters.get("timeout"), 1e-6)
-    top = None if parameters.get("top") is None else service.read_top(parameters["top"])
+    top = None if parameters.get("top") is None else service.read_count("top", parameters["top"])
     question = Question("pick") if top is None else Question("rank", top)
     found = await service.ask(served, question, served.reader.check(tensors), None, timeout)
     outputs = {"action": found["actions"].astype(np.int64, copy=False)}

@@ -22,7 +22,8 @@ class Question:
 
     kind: str
     """"pick": the policy's action alone; "rank": the best ones with their values; "explain": all candidates."""
-    top: int = 1
+    top: int | None = None
+    """How many; None: as many as the agent's k."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +109,9 @@ class Served:
         if question.kind == "pick":
             return {"actions": self.agent.predict(obs, deterministic=True, allowed=allowed)[0]}
         if question.kind == "rank":
-            found: Any = self.agent.rank(obs, question.top, allowed=allowed)
+            found: Any = self.agent.rank(obs, question.top or self.agent.k, allowed=allowed)
         else:
-            found = self.agent.explain(obs, allowed=allowed)
+            found = self.agent.explain(obs, k=question.top, allowed=allowed)
         answer = {field.name: getattr(found, field.name) for field in fields(found)}
         if question.kind == "explain":
             answer["positions"] = self.map.project(self.agent.actions.embed(answer["actions"]))

@@ -67,10 +67,11 @@ class Service:
             raise RefusedError(413, f"{asked.states} states at once: {self.limits.batch} at most")
         return await self.repository.batcher.ask(asked, timeout)
 
-    def read_top(self, top: Any) -> int:
-        """How many actions to rank: no more than there are candidates."""
-        check_number("top", top, least=1, most=self.served.agent.k, whole=True)
-        return int(top)
+    def read_count(self, name: str, count: Any) -> int:
+        """How many actions to rank or candidates to explain."""
+        agent = self.served.agent
+        check_number(name, count, least=1, most=min(agent.actions.n, max(agent.k, self.limits.shown)), whole=True)
+        return int(count)
 
 
 def json_response(value: Any, status: int = 200) -> Response:

@@ -49,11 +49,14 @@ function makeSliders() {
   at("numbers").hidden = !sliders.childElementCount;
 }
 
+// A policy of few candidates is explained by more of them: what another k would have picked.
+const explained = () => Math.min(Number(about.actions), Math.max(about.k, 40));
+
 function explain() {
   const mine = ++asked;
   return guarded(async () => {
     const observation = about.named ? state : state[Object.keys(about.inputs)[0]];
-    const answer = await fetchJson("/v1/explain", { method: "POST", body: JSON.stringify({ observation }) });
+    const answer = await fetchJson("/v1/explain", { method: "POST", body: JSON.stringify({ observation, k: explained() }) });
     if (mine !== asked) return; // an answer to what is no longer shown
     told = answer.explained;
     at("k").max = told.candidates.length;
@@ -67,7 +70,7 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 function pickOf(k) {
   const own = told.candidates.slice(0, k);
-  if (k >= told.candidates.length) return own.find((one) => same(one.action, told.chosen)) ?? own[0];
+  if (k === about.k) return own.find((one) => same(one.action, told.chosen)) ?? own[0];
   return own.reduce((best, one) => (one.value > best.value ? one : best));
 }
 

@@ -23,7 +23,7 @@ from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, Wolpertinge
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
 from wolpertinger.agent.standardization import has_units
 from wolpertinger.learners import LearnerFactory, make_learner_settings
-from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
+from wolpertinger.networks import MLP, Actor, Critic, Factored, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.settings import check_seed, read_settings, show
@@ -82,7 +82,7 @@ class Wolpertinger(LoggedAlgorithm):
         self, policy: str | type[WolpertingerPolicy], env: GymEnv | gym.vector.VectorEnv | str | None,
         actions: ActionSet | None = None, *,
         # Algorithm 1: which candidates, scored by what.
-        k: int | float | None = None, critic: str | MLP | TwoTower | PerItem | None = None,
+        k: int | float | None = None, critic: str | MLP | TwoTower | PerItem | Factored | None = None,
         candidates: str | SourceFactory | None = None, rerank: str = "exact",
         allowed: AllowedFunction | None = None,
         # Algorithm 2: exploration and learning.

@@ -166,7 +166,7 @@ class FactoredNetwork(nn.Module):
         return values if inputs.dim() == 3 else values.squeeze(1)
 
     def values(self, utilities: tuple[list[Tensor], Tensor], inputs: Tensor) -> Tensor:
-        """Values (batch, k) of actions (batch, k, dim), or of the same (1, k, dim) in every state, by their utilities."""
+        """Values (batch, k) of actions (batch, k, dim), or of the same ones (1, k, dim), by the states' utilities."""
         by_group, own = utilities
         total = own.new_zeros(())
         for group, part in zip(self.groups, by_group, strict=True):

@@ -7,7 +7,20 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from tests.agent.envs import DictEnv, TargetEnv
-from wolpertinger import DDPG, MLP, TD3, ActionProduct, ActionTable, BestByCritic, Nearest, TwoTower, Wolpertinger
+from wolpertinger import (
+    DDPG,
+    MLP,
+    TD3,
+    ActionProduct,
+    ActionTable,
+    BestByCritic,
+    BestByFactor,
+    Exploration,
+    Factored,
+    Nearest,
+    TwoTower,
+    Wolpertinger,
+)
 from wolpertinger.agent.defaults import update_ratio
 from wolpertinger.networks.layers import UnitFeatures
 
@@ -28,13 +41,37 @@ def test_what_can_be_listed_is_searched_by_two_towers(actions):
     assert given["exploration"].epsilon > 0
 
 
-def test_levels_of_controls_get_an_actor():
-    agent = agent_over(CONTROLS)
+def has_unit_features(network):
+    return any(isinstance(layer, UnitFeatures) for layer in network.modules())
+
+
+@pytest.mark.parametrize("given", [{}, {"candidates": "factors"}, {"critic": "factored"}, {"learner": DDPG()}])
+def test_levels_of_controls_are_searched_factor_by_factor(given):
+    agent = agent_over(CONTROLS, **given)
+    assert (agent._arguments["critic"], agent._arguments["candidates"]) == (Factored(), BestByFactor())
+    assert (len(agent.critic.networks), agent.n_steps) == (2, 3)
+    assert has_unit_features(agent.critic)  # without it values of some controls diverge
+
+
+@pytest.mark.parametrize(
+    "given", [{"learner": "td3"}, {"candidates": "nearest"}, {"critic": "mlp"}, {"exploration": Exploration(sigma=0.2)}]
+)
+def test_controls_get_an_actor_where_it_is_asked_for(given):
+    agent = agent_over(CONTROLS, **given)
     assert agent._arguments["candidates"] == Nearest()
     assert isinstance(agent._arguments["learner"], TD3)
     assert len(agent.critic.networks) == 2
     for network in (agent.actor, agent.critic):  # without it the actor can run into a corner and stay
-        assert any(isinstance(layer, UnitFeatures) for layer in network.modules())
+        assert has_unit_features(network)
+
+
+def test_levels_without_an_action_set_are_searched_factor_by_factor():
+    class Orders(Echo):
+        def __init__(self):
+            super().__init__()
+            self.action_space = spaces.MultiDiscrete([10] * 6)
+
+    assert Wolpertinger("MlpPolicy", Orders(), buffer_size=100)._arguments["critic"] == Factored()
 
 
 def test_plans_that_cannot_be_searched_get_the_papers_form():

@@ -65,6 +65,10 @@ def test_controls_get_an_actor_where_it_is_asked_for(given):
         assert has_unit_features(network)
 
 
+def test_what_is_learned_from_a_log_of_controls_keeps_near_it():
+    assert agent_over(CONTROLS, learner="offline")._arguments["candidates"] == Nearest()
+
+
 def test_levels_without_an_action_set_are_searched_factor_by_factor():
     class Orders(Echo):
         def __init__(self):

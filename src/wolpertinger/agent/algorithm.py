@@ -41,7 +41,7 @@ class Wolpertinger(LoggedAlgorithm):
         known by their number only (`ActionIds`), or by digits that are evenly spaced levels (MultiDiscrete).
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param critic: "mlp" (the paper) or `MLP(...)`; "two-tower" or `TwoTower(...)`: phi(s) . psi(a) + v(a) + u(s), which
-        can search all of A.
+        can search all of A; "factored" or `Factored(...)`: a sum over the factors of an `ActionProduct`.
     :param candidates: the k "nearest" to the proto-action (the paper); the k that a two-tower "critic" values most in
         all of A, `BestByCritic(...)`; "both", k each; "all" of A; slates by "slots" or "top" (docs/slates.md); or a
         `CandidateSource` of your own. Noise on the

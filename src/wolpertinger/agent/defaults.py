@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent.exploration import Exploration
-from wolpertinger.learners import DDPG, TD3
+from wolpertinger.learners import DDPG, TD3, Offline
 from wolpertinger.networks import MLP, Factored, PerItem, TwoTower
 from wolpertinger.policy import BestByCritic, BestByFactor, Nearest, TopItems
 from wolpertinger.settings import check_choice
@@ -80,12 +80,12 @@ def _can_look_ahead(given: dict[str, Any], observations: spaces.Space) -> bool:
 
 
 def _is_factored(given: dict[str, Any], actions: ActionSet) -> bool:
-    """Whether a critic of factors fits what the user has said; TD3, and noise on the proto-action alone, ask for an
-    actor.
+    """Whether a critic of factors fits what the user has said; TD3, learning from a log, and noise on the proto-action
+    alone ask for an actor.
     """
     exploration = given["exploration"]
     has_noise_alone = exploration is not None and not (exploration.epsilon or exploration.final_epsilon)
-    asks_for_actor = isinstance(given["learner"], TD3) or has_noise_alone
+    asks_for_actor = isinstance(given["learner"], TD3 | Offline) or has_noise_alone
     fits = given["critic"] is None and given["candidates"] is None and not asks_for_actor
     return fits and actions.levels is not None and len(actions.levels) <= MAX_FACTORS
 

@@ -21,7 +21,7 @@ from wolpertinger import (
     TwoTower,
     Wolpertinger,
 )
-from wolpertinger.agent.defaults import update_ratio
+from wolpertinger.agent.defaults import Defaults
 from wolpertinger.networks.layers import UnitFeatures
 
 VECTORS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
@@ -133,11 +133,20 @@ def test_the_paper_is_a_preset():
 
 
 @pytest.mark.parametrize(
-    ("transitions", "n_envs", "expected"),
-    [(500, 1, (1, 1)), (5_000, 1, (4, 1)), (10**6, 1, (16, 1)), (10**6, 4, (4, 1)), (10**6, 64, (1, 4))],
+    ("transitions", "n_envs", "least", "expected"),
+    [
+        (500, 1, 1, (1, 1)),
+        (500, 1, 4, (4, 1)),
+        (5_000, 1, 1, (4, 1)),
+        (10**6, 1, 4, (16, 1)),
+        (10**6, 4, 1, (4, 1)),
+        (10**6, 64, 1, (1, 4)),
+        (500, 64, 4, (1, 16)),
+    ],
 )
-def test_a_run_is_worth_so_many_updates(transitions, n_envs, expected):
-    assert update_ratio(1_250, transitions, n_envs) == expected
+def test_a_run_is_worth_so_many_updates(transitions, n_envs, least, expected):
+    defaults = Defaults({}, 1_250, {}, "", least_transitions=least)
+    assert defaults.update_ratio(transitions, n_envs) == expected
 
 
 def test_short_runs_update_after_every_step_unless_told_otherwise(capsys):

@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, Allowed, resolve_k
 from wolpertinger.agent import arguments, validation
-from wolpertinger.agent.defaults import choose_defaults, update_ratio
+from wolpertinger.agent.defaults import choose_defaults
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.faults import Faults
@@ -148,7 +148,7 @@ class Wolpertinger(LoggedAlgorithm):
     def _settle_update_ratio(self, transitions: int) -> None:
         """Updates per transition for a run of this length, unless the user has said how many; verbose, say so."""
         if self._arguments["train_freq"] is None and self._arguments["gradient_steps"] is None:
-            steps, self.gradient_steps = update_ratio(self.defaults.updates, transitions, self.n_envs)
+            steps, self.gradient_steps = self.defaults.update_ratio(transitions, self.n_envs)
             self.train_freq = TrainFreq(steps, TrainFrequencyUnit.STEP)  # type: ignore[assignment]
         if self.verbose >= 1:
             every = f"{self.train_freq.frequency} {self.train_freq.unit.value}(s)"  # type: ignore[union-attr]

@@ -20,7 +20,7 @@ PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
 # Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more it takes longer
 # than it gains.
-SEARCH_UPDATES, ACTOR_UPDATES, FACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 200_000, 1_250
+SEARCH_UPDATES, ACTOR_UPDATES, FACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 100_000, 1_250
 # Of a critic that searches many actions: what an action changes within some ten steps. Values of a longer horizon are
 # so much larger than what tells actions apart that their errors decide.
 SEARCH_HORIZON = {"gamma": 0.9, "tau": 0.01}
@@ -44,6 +44,13 @@ class Defaults:
     """That a run is worth: `update_ratio` turns it into train_freq and gradient_steps."""
     policy_kwargs: dict[str, Any]
     why: str
+    least_transitions: int = 1
+    """For each update, however short the run: with more updates values follow the noise of what has been seen."""
+
+    def update_ratio(self, transitions: int, n_envs: int) -> tuple[int, int]:
+        """Steps of all environments between two trainings, and updates in each, for a run of so many transitions."""
+        per_update = min(MOST_TRANSITIONS, max(self.least_transitions, round(transitions / self.updates)))
+        return max(1, per_update // n_envs), max(1, n_envs // per_update)
 
 
 def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spaces.Space) -> Defaults:
@@ -92,12 +99,6 @@ def _is_factored(given: dict[str, Any], actions: ActionSet) -> bool:
 
 def _is_any(given: Any, kind: type) -> bool:
     return given is None or isinstance(given, kind)
-
-
-def update_ratio(updates: int, transitions: int, n_envs: int) -> tuple[int, int]:
-    """Steps of all environments between two trainings, and updates in each, for a run of so many transitions."""
-    per_update = min(MOST_TRANSITIONS, max(1, round(transitions / updates)))
-    return max(1, per_update // n_envs), max(1, n_envs // per_update)
 
 
 def _with_search(actions: ActionSet) -> Defaults:
@@ -171,6 +172,7 @@ def _with_factors(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
             "n_steps": 3 if can_look_ahead else 1,
         },
         updates=FACTOR_UPDATES,
+        least_transitions=4,
         policy_kwargs={"net_arch": [256, 256], "unit_features": True, "n_critics": 2},
         why=f"{_describe(actions)}: each factor's best level by a critic that is a sum over the factors",
     )

@@ -175,7 +175,7 @@ FEW = ActionTable(VECTORS[:64])
 
 def test_few_actions_get_more_updates_and_a_longer_horizon():
     few, many = agent_over(FEW), agent_over(ActionTable(VECTORS[:65]))
-    assert (few.n_steps, few.gamma, few.tau, few.defaults.updates) == (3, 0.95, 0.005, 5_000)
+    assert (few.n_steps, few.gamma, few.tau, few.defaults.updates) == (3, 0.98, 0.005, 25_000)
     assert (many.n_steps, many.gamma, many.tau, many.defaults.updates) == (1, 0.9, 0.01, 2_500)
 
 

@@ -133,19 +133,19 @@ def test_the_paper_is_a_preset():
 
 
 @pytest.mark.parametrize(
-    ("transitions", "n_envs", "least", "expected"),
+    ("transitions", "n_envs", "most", "expected"),
     [
-        (500, 1, 1, (1, 1)),
-        (500, 1, 4, (4, 1)),
-        (5_000, 1, 1, (4, 1)),
-        (10**6, 1, 4, (16, 1)),
-        (10**6, 4, 1, (4, 1)),
-        (10**6, 64, 1, (1, 4)),
-        (500, 64, 4, (1, 16)),
+        (500, 1, 16, (1, 1)),
+        (5_000, 1, 16, (4, 1)),
+        (10**6, 1, 16, (16, 1)),
+        (10**6, 1, 4, (4, 1)),
+        (10**6, 4, 16, (4, 1)),
+        (10**6, 64, 16, (1, 4)),
+        (10**6, 64, 4, (1, 16)),
     ],
 )
-def test_a_run_is_worth_so_many_updates(transitions, n_envs, least, expected):
-    defaults = Defaults({}, 1_250, {}, "", least_transitions=least)
+def test_a_run_is_worth_so_many_updates(transitions, n_envs, most, expected):
+    defaults = Defaults({}, 1_250, {}, "", most_transitions=most)
     assert defaults.update_ratio(transitions, n_envs) == expected
 
 
@@ -175,7 +175,7 @@ FEW = ActionTable(VECTORS[:64])
 
 def test_few_actions_get_more_updates_and_a_longer_horizon():
     few, many = agent_over(FEW), agent_over(ActionTable(VECTORS[:65]))
-    assert (few.n_steps, few.gamma, few.tau, few.defaults.updates) == (3, 0.98, 0.005, 25_000)
+    assert (few.n_steps, few.gamma, few.tau, few.defaults.updates) == (3, 0.98, 0.005, 5_000)
     assert (many.n_steps, many.gamma, many.tau, many.defaults.updates) == (1, 0.9, 0.01, 2_500)
 
 

@@ -20,16 +20,15 @@ PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
 # Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more it takes longer
 # than it gains.
-SEARCH_UPDATES, ACTOR_UPDATES, FACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 100_000, 1_250
+SEARCH_UPDATES, ACTOR_UPDATES, FACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 5_000, 1_250
 # Of a critic that searches many actions: what an action changes within some ten steps. Values of a longer horizon are
 # so much larger than what tells actions apart that their errors decide.
 SEARCH_HORIZON = {"gamma": 0.9, "tau": 0.01}
 # Where there are few actions, noise of one try is soon averaged out: more updates, a longer horizon and returns of
 # three steps pay.
-FEW_ACTIONS, FEW_UPDATES, FEW_GAMMA = 64, 25_000, 0.98
+FEW_ACTIONS, FEW_UPDATES, FEW_GAMMA = 64, 5_000, 0.98
 PAPER_UPDATES = 10**18  # one after every transition
-MOST_TRANSITIONS = 16  # per update, however long the run
-LEAST_TRANSITIONS = 4  # of few actions and of factors: with more updates values follow the noise of what has been seen
+FEW_TRANSITIONS = 4  # per update of few actions and of factors, however long the run: what it sees it learns from
 MAX_FACTORS = 256  # of controls whose levels are searched one by one: a few outputs of the network for each
 EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
 COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256, "n_steps": 1, "standardize": True}
@@ -45,12 +44,12 @@ class Defaults:
     """That a run is worth: `update_ratio` turns it into train_freq and gradient_steps."""
     policy_kwargs: dict[str, Any]
     why: str
-    least_transitions: int = 1
-    """For each update, however short the run."""
+    most_transitions: int = 16
+    """For each update, however long the run."""
 
     def update_ratio(self, transitions: int, n_envs: int) -> tuple[int, int]:
         """Steps of all environments between two trainings, and updates in each, for a run of so many transitions."""
-        per_update = min(MOST_TRANSITIONS, max(self.least_transitions, round(transitions / self.updates)))
+        per_update = min(self.most_transitions, max(1, round(transitions / self.updates)))
         return max(1, per_update // n_envs), max(1, n_envs // per_update)
 
 
@@ -125,7 +124,7 @@ def _with_few(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
     many = _with_search(actions)
     ahead = {"gamma": FEW_GAMMA, "n_steps": 3 if can_look_ahead else 1}
     arguments = {**many.arguments, **COMMON, "batch_size": 128, **ahead}
-    return replace(many, arguments=arguments, updates=FEW_UPDATES, least_transitions=LEAST_TRANSITIONS)
+    return replace(many, arguments=arguments, updates=FEW_UPDATES, most_transitions=FEW_TRANSITIONS)
 
 
 def _with_top_items(actions: ActionSet) -> Defaults:
@@ -173,7 +172,7 @@ def _with_factors(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
             "n_steps": 3 if can_look_ahead else 1,
         },
         updates=FACTOR_UPDATES,
-        least_transitions=LEAST_TRANSITIONS,
+        most_transitions=FEW_TRANSITIONS,
         policy_kwargs={"net_arch": [256, 256], "unit_features": True, "n_critics": 2},
         why=f"{_describe(actions)}: each factor's best level by a critic that is a sum over the factors",
     )

@@ -71,6 +71,27 @@ def test_lookups_while_another_thread_writes_are_right_for_some_moment(kind):
     assert not found["failures"]
 
 
+def test_the_judge_of_lookups_knows_what_was_there_and_when():
+    """Ten thousand rows near the point are gone before the lookup; during it the nearest of ten that are left goes."""
+    history = sharing.History()
+    history.add(np.zeros((10_000, sharing.DIM)))
+    history.add(np.arange(1.0, 11)[:, None] * np.ones(sharing.DIM))
+    history.died = dict.fromkeys(range(10_000), 1) | {10_000: 2}
+
+    def judge(kind, first_found, last=2, step=1):
+        found = first_found + step * np.arange(sharing.K)
+        told = sharing.judge(kind, [(np.zeros(sharing.DIM), found, 1, last)], history.freeze(), [])
+        return told["recall"], any("was never right" in failure for failure in told["failures"])
+
+    for kind in ("exact", "HNSW16"):
+        assert judge(kind, 10_000) == judge(kind, 10_001) == (1, False)
+        for wrong in (0, 9_999, 10_006):  # gone, one of them gone, one that never was
+            assert judge(kind, wrong) == (0, True)
+        assert judge(kind, 10_004, step=-1) == (0, True)  # the farthest first
+    assert judge("exact", 10_001, last=1) == (0, True)  # the nearest was still there
+    assert judge("HNSW16", 10_001, last=1) == (0.8, False)
+
+
 def test_predictions_while_another_thread_writes_name_actions_that_are_there():
     found = sharing_agent.predict_while_writing("the class's defaults", 300)
     assert found["answers"] >= 300

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,6 +109,22 @@ def test_the_judge_tells_our_words_from_others():
     assert odd.judged(of_numpy)["came_to"] == "foreign"
     assert odd.judged(lambda: wolpertinger.ActionIds())["came_to"] == "foreign"  # Python's own
     assert odd.judged(lambda: None)["came_to"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("opened", "given", "is_ours"),
+    [
+        ("nowhere", "nowhere", True),
+        ("nowhere.zip", Path("nowhere"), True),
+        ("elsewhere", "nowhere", False),
+        ("nowhere", None, False),
+    ],
+)
+def test_the_systems_word_counts_on_the_very_path_that_was_given(opened, given, is_ours, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="No such file") as met:
+        Path(opened).read_text()
+    assert odd.is_of_path(met.value, given) is is_ours
 
 
 def test_crashes_and_hangs_are_noticed():

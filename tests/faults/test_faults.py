@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 
 import wolpertinger
-from tests.faults import arguments, commands, crafted, damage, killed, numbers, odd, saving, sharing, sharing_agent
+from tests.faults import (
+    arguments,
+    commands,
+    crafted,
+    damage,
+    killed,
+    long,
+    numbers,
+    odd,
+    saving,
+    sharing,
+    sharing_agent,
+)
 from tests.faults.tasks import TASKS
 
 QUICK = "puddle-world, nearest"
@@ -98,6 +110,30 @@ def test_predictions_while_another_thread_writes_name_actions_that_are_there():
     assert found["answers"] >= 300
     assert found["changes"] > 5
     assert not found["failures"]
+
+
+@pytest.mark.parametrize(
+    ("attack", "count", "found"),
+    [
+        (long.predictions, 6_000, {"predictions": 6_168, "one_by_one": 24}),
+        (long.training, 600, {"steps": 600, "updates": 500}),
+        (long.changes, 4_000, {"rows": 4_000, "alive": 500}),
+    ],
+)
+def test_long_runs_hold_no_more_at_their_end(attack, count, found):
+    told = attack(count)
+    assert told.items() >= found.items()
+    assert not told["failures"]
+
+
+def test_what_grows_is_noticed(tmp_path):
+    held, holdings = [], long.Holdings()
+    for number in range(4):
+        held.append(open(tmp_path / str(number), "w"))  # noqa: SIM115
+        holdings.look()
+    for file in held:
+        file.close()
+    assert holdings.judge()["failures"] == ["2 files more"]
 
 
 def test_the_judge_tells_our_words_from_others():

@@ -54,7 +54,7 @@ def test_a_copy_of_an_agent_predicts_the_same_and_learns_alone():
     assert (agent.num_timesteps, other.num_timesteps) == (30, 30)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_child_processes_look_up_predict_and_step(method):
     """In a process of its own: others of this one may have threads, which a fork does not take along."""
-    subprocess.run([sys.executable, "-W", "ignore", str(WORKERS), method], check=True, timeout=300)
+    subprocess.run([sys.executable, "-W", "ignore", str(WORKERS), method], check=True, timeout=900)

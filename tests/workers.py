@@ -5,6 +5,7 @@ import sys
 
 import gymnasium as gym
 import numpy as np
+import torch
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from wolpertinger import ActionProduct, ActionTable, Slate, Wolpertinger
@@ -13,7 +14,7 @@ from wolpertinger.threads import set_threads
 VECTORS = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32)
 OBS = np.random.default_rng(1).uniform(-1, 1, (40, 4)).astype(np.float32)
 SMALL = {"learning_starts": 8, "batch_size": 8, "buffer_size": 100, "policy_kwargs": {"net_arch": [8, 8]}, "seed": 0}
-SECONDS = 120
+SECONDS = 400
 
 
 class NearestEnv(gym.Env):
@@ -59,7 +60,8 @@ def in_a_child(context, work, argument):
 
 
 def main(method):
-    set_threads(2)
+    set_threads(2, small_work=False)
+    torch.ones(500, 500) @ torch.ones(500, 500)  # torch's threads are there, which no fork takes along
     context = multiprocessing.get_context(method)
     tables = [ActionTable(VECTORS), ActionTable(VECTORS, index="IVF8,Flat"), ActionTable(VECTORS, recall=0.9)]
     sets = [*tables, ActionProduct([[0.0, 1.0, 3.0]] * 3), Slate(tables[0], 3)]

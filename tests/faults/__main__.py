@@ -17,6 +17,7 @@ from tests.faults import (
     crafts,
     damage,
     killed,
+    long,
     numbers,
     saving,
     sharing,
@@ -37,6 +38,9 @@ ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     "crafted archives": (len(crafts.all_crafts()), crafted.crafted),
     "odd arguments": (2_000, arguments.odd_arguments),
     "odd commands": (500, commands.odd_commands),
+    "long: predictions": (1_000_000, long.predictions),
+    "long: training": (100_000, long.training),
+    "long: rows that come and go": (500_000, long.changes),
     **{f"threads: {kind}": (100_000, partial(sharing.look_up_while_writing, kind)) for kind in sharing.KINDS},
     **{
         f"threads: {kind}": (10_000, partial(sharing_agent.predict_while_writing, kind))

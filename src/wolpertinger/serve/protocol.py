@@ -34,13 +34,13 @@ def _add_health(router: APIRouter, service: Service) -> None:
     @router.get("/v2/health/live")
     async def live() -> Response:
         """Whether the process answers."""
-        return Response()
+        return json_response({"live": True})
 
     @router.get("/v2/health/ready")
     async def ready() -> Response:
         """Whether it can take a request now."""
         service.repository.batcher.require_room()
-        return Response()
+        return json_response({"ready": True})
 
 
 def _add_models(router: APIRouter, service: Service) -> None:
@@ -56,7 +56,7 @@ def _add_models(router: APIRouter, service: Service) -> None:
     async def model_ready(name: str, version: str | None = None) -> Response:
         """Whether the model can be asked."""
         service.require_model(name, version)
-        return Response()
+        return json_response({"name": service.name, "ready": True})
 
     @router.post(MODEL + "/infer")
     @router.post(VERSIONED + "/infer")

@@ -19,6 +19,7 @@ from tests.faults import (
     killed,
     numbers,
     saving,
+    serving,
     sharing,
     sharing_agent,
     tasks,
@@ -28,6 +29,7 @@ RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     **{f"killed: {task}": (50, partial(killed.attack, task)) for task in tasks.TASKS},
     "killed while saving": (100, saving.kill_while_saving),
+    "service: killed": (30, serving.chaos),
     "disk full": (100, saving.fill_the_disk),
     "bad numbers": (100, numbers.bad_numbers),
     "rewards of 1e30": (100, numbers.large_rewards),

@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 
 import wolpertinger
-from tests.faults import arguments, commands, crafted, damage, killed, numbers, odd, saving, sharing, sharing_agent
+from tests.faults import (
+    arguments,
+    commands,
+    crafted,
+    damage,
+    killed,
+    numbers,
+    odd,
+    saving,
+    serving,
+    sharing,
+    sharing_agent,
+)
 from tests.faults.tasks import TASKS
 
 QUICK = "puddle-world, nearest"
@@ -26,6 +38,15 @@ def test_kills_amid_a_checkpoint_leave_the_last_complete_one():
     found = saving.kill_while_saving(4)
     assert (found["kills"], found["loaded"], found["lost_at_most_one"]) == (4, 4, 4)
     assert found["most_files"] < 20
+
+
+def test_a_service_that_is_killed_keeps_what_it_answered():
+    found = serving.chaos(1, changes_per_kill=60)
+    assert found["kills"] == 1
+    assert found["changes"] >= 60
+    assert found["swaps"] >= 3
+    assert not found["failures"]
+    assert found["named_after_removal"] == 0
 
 
 def test_a_full_disk_ends_in_a_typed_error_and_leaves_what_was_there():

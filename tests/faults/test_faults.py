@@ -10,6 +10,7 @@ import pytest
 import wolpertinger
 from tests.faults import (
     arguments,
+    bodies,
     commands,
     crafted,
     damage,
@@ -47,6 +48,16 @@ def test_a_service_that_is_killed_keeps_what_it_answered():
     assert found["swaps"] >= 3
     assert not found["failures"]
     assert found["named_after_removal"] == 0
+
+
+def test_strange_bodies_are_refused_and_end_nothing():
+    pytest.importorskip("schemathesis")
+    found = bodies.strange_bodies(120)
+    assert found["tries"] >= 120
+    assert found["refused"] > 60
+    assert found["slow_or_large"] > 0
+    assert found["server_errors"] == 0
+    assert not found["failures"]
 
 
 def test_a_full_disk_ends_in_a_typed_error_and_leaves_what_was_there():

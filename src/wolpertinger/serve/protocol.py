@@ -6,13 +6,30 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
-from wolpertinger.serve.observations import NAMES
+from wolpertinger.serve.observations import DATATYPES, NAMES
 from wolpertinger.serve.refused import RefusedError
 from wolpertinger.serve.served import Question, Served
-from wolpertinger.serve.service import Service, json_response, read_timeout
+from wolpertinger.serve.service import Service, describe_body, json_response, read_timeout
 from wolpertinger.serve.tensors import HEADER, LOWEST, read_json, read_request, write_response
 
 EXTENSIONS = ["binary_tensor_data", "model_repository"]
+TENSOR = {
+    "type": "object",
+    "required": ["name", "shape", "datatype", "data"],
+    "properties": {
+        "name": {"type": "string"},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        "datatype": {"enum": list(DATATYPES)},
+        "data": {"type": "array"},
+    },
+}
+INFER = describe_body(
+    "inputs",
+    inputs={"type": "array", "items": TENSOR},
+    outputs={"type": "array", "items": {"type": "object", "required": ["name"]}},
+    parameters={"type": "object", "properties": {"top": {"type": "integer", "minimum": 1}}},
+    id={"type": "string"},
+)
 MODEL, VERSIONED = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
 
@@ -58,8 +75,8 @@ def _add_models(router: APIRouter, service: Service) -> None:
         service.require_model(name, version)
         return json_response({"name": service.name, "ready": True})
 
-    @router.post(MODEL + "/infer")
-    @router.post(VERSIONED + "/infer")
+    @router.post(MODEL + "/infer", openapi_extra=INFER)
+    @router.post(VERSIONED + "/infer", openapi_extra=INFER)
     async def infer(name: str, request: Request, version: str | None = None) -> Response:
         """The policy's actions; with the parameter `top`, so many of the best, with their values and distances."""
         service.require_model(name, version)

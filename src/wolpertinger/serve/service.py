@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
 
 from wolpertinger.serve.access import Access
 from wolpertinger.serve.limits import Limits
@@ -58,6 +59,8 @@ class Service:
         except TimeoutError as error:
             told = f"the body did not arrive within {self.limits.read:g} s"
             raise RefusedError(408, told, CLOSE) from error
+        except ClientDisconnect as error:  # nobody reads the answer, but it is counted
+            raise RefusedError(400, "the client hung up amid the body", CLOSE) from error
         return bytes(body)
 
     async def ask(self, served: Served, question: Question, parts: Any, allowed: Any, timeout: float | None) -> Any:
@@ -86,3 +89,9 @@ def read_timeout(value: Any, unit: float) -> float | None:
         return None
     check_number("timeout", value, above=True)
     return float(value) * unit
+
+
+def describe_body(required: str, **properties: Any) -> dict[str, Any]:
+    """The body of a request, for the OpenAPI document."""
+    schema = {"type": "object", "required": [required], "properties": properties}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

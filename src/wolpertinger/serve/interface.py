@@ -88,7 +88,7 @@ def _add_changes(router: APIRouter, service: Service) -> None:
     async def add(request: Request) -> Response:
         """New actions with these vectors; their ids. When this is answered, they survive the end of the process."""
         service.access.require(request)
-        given = _check_fields(read_json(await service.read_body(request, asks=False)), {"vectors"})
+        given = _check_fields(read_json(await service.read_body(request)), {"vectors"})
         ids = await _whole(service.repository.add(_read_vectors(given.get("vectors"), service)))
         service.metrics.changes.labels("added").inc(len(ids))
         return json_response({"ids": ids}, 201)

@@ -95,7 +95,7 @@ def _add_repository(router: APIRouter, service: Service) -> None:
         """Serve what is in the model's file now; a file that cannot be served leaves the old policy in place."""
         service.access.require(request)
         service.require_model(name)
-        if read_json(await service.read_body(request, asks=False)).get("parameters"):
+        if read_json(await service.read_body(request)).get("parameters"):
             raise ValueError("parameters: a model is loaded from its own file as it is; give none")
         try:
             await service.repository.load()

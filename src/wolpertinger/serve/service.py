@@ -40,10 +40,8 @@ class Service:
         if name != self.name or version not in (None, "", str(self.served.version)):
             raise RefusedError(404, f"there is no such model: there is {self.name}, version {self.served.version}")
 
-    async def read_body(self, request: Request, *, asks: bool = True) -> bytes:
-        """A request's body, as far as there is room for it; `asks`: what it asks will wait in the queue."""
-        if asks:
-            self.repository.batcher.require_room()  # before any work
+    async def read_body(self, request: Request) -> bytes:
+        """A request's body, if it is not too long and comes in time."""
         if request.headers.get("content-encoding", "identity") != "identity":
             raise RefusedError(415, "the body is compressed: send it as it is")
         length, body = request.headers.get("content-length", "0"), bytearray()

@@ -42,7 +42,8 @@ class Process:
     def begin(self) -> None:
         environment = {**os.environ, "WOLPERTINGER_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "wolpertinger", "serve", str(self.path), "--port", "0", "--name", "policy"]
-        self.process = subprocess.Popen([*command, "--watch", "0"], stdout=subprocess.PIPE, text=True, env=environment)
+        command += ["--watch", "0", "--deadline-ms", str(1e3 * SECONDS)]  # a slow machine is no failure
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("serving at http://127.0.0.1:"), line

@@ -86,9 +86,11 @@ def _index(name: str, task: str | None, found: Mapping[str, Any]) -> str:
 
 
 def _training(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    if not config or not found:
+    if not found:
         return "The file of the agent says nothing of its training."
-    rows = {"task": config["task"], "preset": config["preset"], "steps": f"{found['steps']:,}", "seed": config["seed"]}
-    rows |= {f"return, {which} checkpoint": round(found[which]["return"], 4) for which in ("best", "last")}
-    rows |= {f"return, {which}": round(value, 4) for which, value in found["baselines"].items()}
+    rows = {name: config[name] for name in ("task", "preset", "seed") if config.get(name) is not None}
+    rows |= {"steps": f"{found['steps']:,}"} if "steps" in found else {}
+    reached = ((f"{which} checkpoint", found.get(which, {}).get("return")) for which in ("best", "last"))
+    for which, value in (*reached, *found.get("baselines", {}).items()):
+        rows |= {} if value is None else {f"return, {which}": round(value, 4)}
     return "\n".join(["| | |", "| --- | --- |", *(f"| {what} | {value} |" for what, value in rows.items())])

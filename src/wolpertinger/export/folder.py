@@ -1,12 +1,11 @@
 """An export from the agent's file to a folder that is whole or not there."""
 
-import json
 import shutil
 from pathlib import Path
 
 from wolpertinger.export.card import write_card
 from wolpertinger.export.mlflow import write_flavour
-from wolpertinger.export.write import count_equal, write_policy
+from wolpertinger.export.write import KIND, count_equal, write_policy
 from wolpertinger.serve.observations import ObservationReader
 from wolpertinger.serve.source import Source
 
@@ -41,7 +40,7 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
     if not folder.exists():
         return
     told = folder / "policy.json"
-    is_ours = told.exists() and json.loads(told.read_text()).get("kind") == "wolpertinger policy"
+    is_ours = told.exists() and f'"{KIND}"' in told.read_text()
     if not folder.is_dir() or (any(folder.iterdir()) and not is_ours):
         raise FileExistsError(f"{folder} holds what is no exported policy: give another folder")
     if is_ours and not overwrite:

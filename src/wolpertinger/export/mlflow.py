@@ -9,6 +9,7 @@ from platform import python_version
 from typing import Any
 
 from wolpertinger.export.write import ship
+from wolpertinger.serve.observations import ONLY
 
 LOADER = "mlflow_policy"
 
@@ -19,7 +20,7 @@ def write_flavour(folder: Path, told: Mapping[str, Any]) -> None:
         {"type": "tensor", "name": name, "tensor-spec": {"dtype": kind, "shape": [-1, *shape]}}
         for name, (kind, *shape) in told["inputs"].items()
     ]
-    if len(inputs) == 1:  # then MLflow takes an array as well
+    if list(told["inputs"]) == [ONLY]:  # then MLflow takes an array as well
         del inputs[0]["name"]
     outputs = [{"type": "tensor", "tensor-spec": {"dtype": "int64", "shape": [-1, *told["action"]]}}]
     flavour = {"loader_module": LOADER, "code": ".", "data": ".", "env": {}, "python_version": python_version()}

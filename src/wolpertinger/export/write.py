@@ -23,6 +23,7 @@ from wolpertinger.policy.critic_search import CriticSearch
 from wolpertinger.policy.sources import CandidateSource, EverythingSource, NearestSource, UnionSource
 from wolpertinger.serve.observations import Parts, count
 
+KIND = "wolpertinger policy"
 VECTORS, OPSET = "vectors", 18
 AT_ONCE = 1 << 16  # actions
 LARGEST_FILE = 1 << 30  # of a network's weights in its own file; a larger one has them beside it
@@ -62,7 +63,7 @@ def write_policy(agent: Wolpertinger, examples: Parts, folder: Path) -> dict[str
     networks = _write_networks(agent, sources, examples, folder)
     k = len(members) if sources == ["all"] else min(agent.policy.predictor.k, len(members))
     told = {
-        "kind": "wolpertinger policy",
+        "kind": KIND,
         "wolpertinger": version("wolpertinger"),
         "inputs": {name: [str(part.dtype), *part.shape[1:]] for name, part in examples.items()},
         "networks": networks,

@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.measure import commit, read_result, say, write_result
 from tests.faults import (
     arguments,
+    bodies,
     commands,
     crafted,
     crafts,
@@ -20,6 +21,7 @@ from tests.faults import (
     long,
     numbers,
     saving,
+    serving,
     sharing,
     sharing_agent,
     tasks,
@@ -29,6 +31,8 @@ RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     **{f"killed: {task}": (50, partial(killed.attack, task)) for task in tasks.TASKS},
     "killed while saving": (100, saving.kill_while_saving),
+    "service: killed": (30, serving.chaos),
+    "service: strange bodies": (10_000, bodies.strange_bodies),
     "disk full": (100, saving.fill_the_disk),
     "bad numbers": (100, numbers.bad_numbers),
     "rewards of 1e30": (100, numbers.large_rewards),

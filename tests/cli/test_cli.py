@@ -75,12 +75,21 @@ def test_unknown_options_are_errors(capsys):
         ([*TINY, "--device", "toaster"], "argument --device: device='toaster' is no device here"),
         ([*TINY, "--preset", "best"], "argument --preset: invalid choice: 'best'"),
         (["evaluate", "runs", "--episodes", "0"], "argument --episodes: 0 is too few: give at least 1"),
+        ([*TINY, "--out", "[" * 5_000], "argument --out: '[[["),
+        (["train", "--resume", "x" * 5_000], "is of no use: File name too long"),
+        (["evaluate", "a\0b"], "'a\\x00b' is of no use: embedded null byte"),
     ],
 )
 def test_numbers_out_of_range_are_named(arguments, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["/proc/nowhere/at/all", "/dev/null/run"])
+def test_a_folder_that_cannot_be_made_is_named(out, capsys):
+    assert main([*TINY, "--out", out]) == 2
+    assert f"the folder '{out}/checkpoints' cannot be made: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "recommender", "--help"]])

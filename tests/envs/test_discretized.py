@@ -224,6 +224,6 @@ def test_what_is_no_environment_or_no_flag_is_refused():
         discretize(3, 5)
     with pytest.raises(ValueError, match="multidiscrete=1: give True or False or None"):
         discretize(Recorder(spaces.Box(-1, 1, (1,))), 5, multidiscrete=1)
-    for levels in (True, "55", np.ma.masked_array([5], [True]), np.array([[5]])):
+    for levels in (True, "55", (number for number in (3, 3)), np.ma.masked_array([5], [True]), np.array([[5]])):
         with pytest.raises(ValueError, match="give whole numbers of at least 2"):
             discretize(Recorder(spaces.Box(-1, 1, (1,))), levels)

@@ -12,13 +12,16 @@ from typing import Any
 from benchmarks.measure import commit, read_result, say, write_result
 from tests.faults import (
     arguments,
+    bodies,
     commands,
     crafted,
     crafts,
     damage,
     killed,
+    long,
     numbers,
     saving,
+    serving,
     sharing,
     sharing_agent,
     tasks,
@@ -28,6 +31,8 @@ RESULT = "faults"
 ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     **{f"killed: {task}": (50, partial(killed.attack, task)) for task in tasks.TASKS},
     "killed while saving": (100, saving.kill_while_saving),
+    "service: killed": (30, serving.chaos),
+    "service: strange bodies": (10_000, bodies.strange_bodies),
     "disk full": (100, saving.fill_the_disk),
     "bad numbers": (100, numbers.bad_numbers),
     "rewards of 1e30": (100, numbers.large_rewards),
@@ -37,6 +42,9 @@ ATTACKS: dict[str, tuple[int, Callable[[int, int], dict[str, Any]]]] = {
     "crafted archives": (len(crafts.all_crafts()), crafted.crafted),
     "odd arguments": (2_000, arguments.odd_arguments),
     "odd commands": (500, commands.odd_commands),
+    "long: predictions": (1_000_000, long.predictions),
+    "long: training": (100_000, long.training),
+    "long: rows that come and go": (500_000, long.changes),
     **{f"threads: {kind}": (100_000, partial(sharing.look_up_while_writing, kind)) for kind in sharing.KINDS},
     **{
         f"threads: {kind}": (10_000, partial(sharing_agent.predict_while_writing, kind))

@@ -196,6 +196,13 @@ def is_ours(error: BaseException, types: tuple[type[BaseException], ...] = OURS)
     return isinstance(error, types) and is_raised and frame.f_code.co_filename.startswith(SOURCE)
 
 
+def is_of_path(error: OSError, given: Any) -> bool:
+    """Whether it is the system's word on the very path that was given, or on that with .zip behind it."""
+    if not isinstance(given, str | Path) or not isinstance(error.filename, str):
+        return False
+    return Path(error.filename) in (Path(given), Path(f"{given}.zip"))
+
+
 def describe(error: BaseException) -> str:
     """The type, the place and the beginning of the words."""
     *_, (frame, line) = walk_tb(error.__traceback__)

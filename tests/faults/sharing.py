@@ -15,6 +15,7 @@ from wolpertinger import ActionTable
 READERS, SECONDS_PER_OPERATION = 8, 6e-4  # 60 s for 100,000
 ROWS, DIM, K = 1_200, 6, 5
 FEW, MANY, MOST = 20, 1_100, 6_000  # rows of a change; many are more than an index scans; of the table
+JUDGED = 250  # answers together, by the rows that were there at any moment of theirs
 LEAST_RECALL = 0.25  # of an approximate index, on average: what is valid may still be useless
 KINDS: dict[str, dict[str, Any]] = {
     "exact": {},
@@ -62,10 +63,15 @@ class Frozen:
             return range(0)
         return range(max(first, int(self.born[ids].max())), min(last, int(self.died[ids].min()) - 1) + 1)
 
-    def nearest(self, distances: np.ndarray, order: np.ndarray, moment: int, k: int) -> np.ndarray:
-        """The ids (k,) of the rows that were the nearest ones then."""
-        there = (self.born[order] <= moment) & (moment < self.died[order])
-        return order[np.flatnonzero(there)[:k]]
+    def between(self, first: int, last: int) -> np.ndarray:
+        """The ids (n,) of the rows that were there after any of the changes from `first` to `last`."""
+        begun = int(np.searchsorted(self.born, last, side="right"))
+        return np.flatnonzero(self.died[:begun] > first)
+
+    def nearest(self, ids: np.ndarray, distances: np.ndarray, moment: int, k: int) -> np.ndarray:
+        """The nearest (k,) of the rows with these ascending ids that were there then, ties by id."""
+        there = (self.born[ids] <= moment) & (moment < self.died[ids])
+        return ids[there][np.argsort(distances[there], kind="stable")[:k]]
 
 
 def look_up_while_writing(kind: str, operations: int, seed: int = 0) -> dict[str, Any]:
@@ -152,22 +158,35 @@ def change(table: ActionTable, history: History, recent: "deque[np.ndarray]", rn
 def judge(kind: str, answers: list[Any], history: Frozen, failures: list[str]) -> dict[str, Any]:
     """Compare answers with all rows as they were at each moment of a lookup."""
     recalls, wrong = [], list(failures)
-    for point, found, first, last in answers:
-        distances = np.square(history.vectors - point.astype(np.float64)).sum(axis=1)
-        nearby = np.argpartition(distances, min(len(distances) - 1, MOST))[:MOST]
-        order = nearby[np.lexsort((nearby, distances[nearby]))]
-        shares = [0.0]
-        for moment in history.moments(found, first, last):
-            nearest = history.nearest(distances, order, moment, K)
-            assert len(nearest) == K
-            is_right = np.array_equal(found, nearest)
-            is_sorted = bool((np.diff(distances[found].astype(np.float32)) >= -1e-5).all())
-            shares.append(float(np.isin(found, nearest).mean()) if is_right or (kind not in EXACT and is_sorted) else 0)
-        recalls.append(max(shares))
-        if not history.moments(found, first, last) or (kind in EXACT and recalls[-1] < 1):
-            wrong.append(f"{found.tolist()} was never right between changes {first} and {last}")
+    in_time = sorted(answers, key=lambda answer: answer[2])
+    for start in range(0, len(in_time), JUDGED):
+        part = in_time[start : start + JUDGED]
+        alive = history.between(part[0][2], max(last for *_, last in part))
+        for point, found, first, last in part:
+            shares = _shares(kind, history, alive, point, found, history.moments(found, first, last))
+            recalls.append(max(shares, default=0.0))
+            if not shares:
+                wrong.append(f"{found.tolist()} was never right between changes {first} and {last}")
     recall = float(np.mean(recalls)) if recalls else 0.0
     if recall < LEAST_RECALL:
         wrong.append(f"recall {recall:.3f}")
-    found = {"lookups": len(answers), "right": len(answers) + len(failures) - len(wrong), "recall": round(recall, 3)}
-    return {**found, "failures": wrong[:20]}
+    counts = {"lookups": len(answers), "right": len(answers) + len(failures) - len(wrong), "recall": round(recall, 3)}
+    return {**counts, "failures": wrong[:20]}
+
+
+def _shares(
+    kind: str, history: Frozen, alive: np.ndarray, point: np.ndarray, found: np.ndarray, moments: range
+) -> list[float]:
+    """The share of the nearest that was found, at each moment at which the answer is right: for an approximate index,
+    K rows that were there, nearest first.
+    """
+    if len(found) != K or not moments:
+        return []
+    distances = np.square(history.vectors[alive] - point).sum(axis=1)
+    own = np.square(history.vectors[found] - point).sum(axis=1).astype(np.float32)
+    if (np.diff(own) < -1e-5).any():
+        return []
+    nearest = [history.nearest(alive, distances, moment, K) for moment in moments]
+    if kind in EXACT:
+        return [1.0 for expected in nearest if np.array_equal(found, expected)]
+    return [float(np.isin(found, expected).mean()) for expected in nearest]

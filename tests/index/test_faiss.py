@@ -1,6 +1,7 @@
 """FAISS recipes: short results are completed, the exact distance decides, bad recipes are explained."""
 
 import math
+import re
 from dataclasses import replace
 
 import faiss
@@ -232,6 +233,36 @@ def test_an_index_of_another_recipe_is_refused(vectors):
     data = FaissIndex(vectors, "HNSW8").to_bytes()
     with pytest.raises(ValueError, match=r"the saved index is .*IndexHNSWFlat.*, 'IVF4,Flat' makes"):
         FaissIndex(vectors, "IVF4,Flat", built=data)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "other", "what"),
+    [
+        ("IVF8,Flat", "IVF16,Flat", "nlist=8"),
+        ("HNSW8", "HNSW9", r"links=\[0, 16\]"),
+        ("SQ4", "SQ8", "code_size=2"),
+        ("SQ8", "SQ4,RFlat", "code_size=4"),
+        ("PQ4x4", "PQ2x8", "pq.nbits=4"),
+        ("PQ4x4fs", "PQ2x4fs", "M=4"),
+        ("IVF8,PQ4x4fs", "IVF8,PQ4x4fsr", "by_residual=False"),
+        ("IVF8(SQ8),Flat", "IVF8(SQ4),Flat", "code_size=4"),
+        ("IVF8_HNSW4,Flat", "IVF8_HNSW8,Flat", r"links=\[0, 8\]"),
+    ],
+)
+def test_an_index_of_the_same_kind_but_other_sizes_is_refused(vectors, recipe, other, what):
+    data = FaissIndex(vectors, recipe).to_bytes()
+    FaissIndex(vectors, recipe, built=data)
+    with pytest.raises(ValueError, match=f"the saved index is .*{what}.*, '{re.escape(other)}' makes"):
+        FaissIndex(vectors, other, built=data)
+
+
+def test_an_index_that_would_re_rank_more_than_its_recipe_is_refused(vectors):
+    made = faiss.index_factory(vectors.shape[1], "SQ8,RFlat")
+    made.train(vectors)
+    made.add(vectors)
+    faiss.downcast_index(made).k_factor = 900
+    with pytest.raises(ValueError, match=r"k_factor=900.*, 'SQ8,RFlat' makes .*k_factor=1\.0"):
+        FaissIndex(vectors, "SQ8,RFlat", built=faiss.serialize_index(made))
 
 
 @pytest.mark.parametrize("recipe", ["IVF16,Flat", "IVF16,PQ4x4fs", "HNSW8", "Flat", "PQ4x4fs"])

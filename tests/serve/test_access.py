@@ -39,9 +39,22 @@ WAYS = [
 ]
 
 
+ASKING = {"/v1/rank", "/v1/explain", "/v2/repository/index"}
+ASKING |= {f"/v2/models/{{name}}{version}/infer" for version in ("", "/versions/{version}")}
+
+
+def test_every_route_that_changes_something_is_tried(client):
+    paths = client.get("/openapi.json")["paths"]
+    others = {(method.upper(), path) for path, methods in paths.items() for method in methods if method != "get"}
+    others = {own for own in others if own[1] not in ASKING}
+    tried = {(method, path.replace("/3", "/{action}").replace("policy", "{name}")) for method, path, _ in CHANGING}
+    assert others == tried
+    assert len(WAYS) >= 20
+
+
 def state_of(client):
     told = client.get("/v1/about")
-    return told["version"], told["actions"]
+    return told["version"], told["actions"], client.ask("GET", "/v1/actions/3")[0]
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGING)

@@ -1,9 +1,14 @@
 """Our own routes: what they answer is what the agent says in process."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
 from tests.serve.started import some_states
+from wolpertinger.serve.observations import ObservationReader
+from wolpertinger.serve.source import Source
 
 
 def test_a_ranked_list_is_that_of_the_agent(client, agent):
@@ -79,3 +84,13 @@ def test_the_page_is_told_what_it_shows(client, agent):
     told = client.get("/v1/about")
     assert (told["k"], told["actions"], told["changeable"]) == (8, "200", True)
     assert np.shape(told["examples"]["observation"]) == (8, 3)
+
+
+def test_a_run_that_learned_from_a_log_is_served_without_its_environment(agents, tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    shutil.copy(agents / "first.zip", tmp_path / "checkpoints" / "best.zip")
+    (tmp_path / "config.json").write_text(json.dumps({"version": 1, "task": "log"}, indent=1))
+    source = Source(tmp_path)
+    examples = source.examples(ObservationReader(source.load().observation_space))
+    assert examples["observation"].shape == (8, 3)
+    assert source.names is None

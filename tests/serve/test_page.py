@@ -75,7 +75,7 @@ def test_the_keyboard_moves_k_and_the_map(browser, client):
     page = opened(browser, client, viewport={"width": 390, "height": 800}, color_scheme="dark")
     page.focus("#k")
     page.keyboard.press("Home")
-    assert page.text_content("#k-value") == "1 of 8"
+    assert page.text_content("#k-value") == "1 of 40"
     page.focus("#map")
     page.keyboard.press("+")
     page.keyboard.press("+")

@@ -76,3 +76,9 @@ def test_the_stock_client_is_told_what_is_wrong(stock, states, options, message)
 def test_an_unknown_model_is_refused(stock):
     with pytest.raises(triton.InferenceServerException, match="there is no such model: there is policy"):
         stock.infer("another", tensor(some_states(1)))
+
+
+def test_health_says_so_in_words_as_kserve_reads_them(client):
+    assert client.get("/v2/health/live") == {"live": True}
+    assert client.get("/v2/health/ready") == {"ready": True}
+    assert client.get("/v2/models/policy/ready") == {"name": "policy", "ready": True}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from wolpertinger.settings import check_kind
+from wolpertinger.settings import show
 
 Actions = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
@@ -32,7 +32,8 @@ class Allowed:
     """What a replay buffer calls it."""
 
     def __init__(self, states: Sequence[npt.NDArray[Any]], own_vectors: Sequence[Vectors] | None = None) -> None:
-        check_kind("states", states, list | tuple | np.ndarray, "a list with the allowed actions of each state")
+        if not isinstance(states, list | tuple) and not (isinstance(states, np.ndarray) and states.ndim):
+            raise TypeError(f"states={show(states)}: give a list with the allowed actions of each state")
         self.states, self.own_vectors = states, own_vectors
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from wolpertinger.agent.logged import LoggedAlgorithm
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
 from wolpertinger.agent.standardization import has_units
-from wolpertinger.learners import LearnerFactory, make_learner_settings
+from wolpertinger.learners import LearnerFactory, make_learner, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, Factored, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
@@ -102,6 +102,7 @@ class Wolpertinger(LoggedAlgorithm):
         # fmt: on
         self._arguments = {name: value for name, value in locals().items() if name not in NOT_SETTINGS}
         arguments.check_arguments(self._arguments, policy, self.policy_aliases, device)
+        self._arguments |= arguments.plain_numbers(self._arguments)
         self._settle_parts(critic, candidates, learner, exploration)
         self.final_learning_rate, self.actor_learning_rate = final_learning_rate, actor_learning_rate
         self._init_off_policy(policy, env, device)
@@ -174,7 +175,7 @@ class Wolpertinger(LoggedAlgorithm):
         super()._setup_model()
         self.actor, self.actor_target = self.policy.actor, self.policy.actor_target
         self.critic, self.critic_target = self.policy.critic, self.policy.critic_target
-        self.learner = given["learner"](self.policy.networks, self.policy.behaviour, self.tau)
+        self.learner = make_learner(given["learner"], self.policy.networks, self.policy.behaviour, self.tau)
         self.diagnostics, self.faults = Diagnostics(), Faults()
         self.restrictions = Restrictions(self.actions, given["allowed"])
         is_moved_by_noise = self.policy.behaviour.source.needs_actor and self.k < self.actions.n

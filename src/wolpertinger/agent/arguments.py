@@ -28,6 +28,7 @@ from wolpertinger.settings import (
     check_memory,
     check_number,
     count_memory,
+    is_number,
     show,
 )
 
@@ -74,6 +75,12 @@ def check_arguments(given: dict[str, Any], policy: Any, aliases: Mapping[str, ty
     check_class("replay_buffer_class", buffer, ReplayBuffer)
     if given["replay_buffer_kwargs"] is not None:
         check_keywords("replay_buffer_kwargs", given["replay_buffer_kwargs"], buffer, without=OF_BUFFER)
+
+
+def plain_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers among the arguments as Python's own: Stable-Baselines3 refuses numpy's, and JSON does not know them."""
+    found = {name: given[name] for name in ("learning_rate", *NUMBERS) if is_number(given[name])}
+    return {name: int(value) if is_number(value, whole=True) else float(value) for name, value in found.items()}
 
 
 def _check_learning_rate(first: Any, final: Any) -> None:

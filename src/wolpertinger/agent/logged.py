@@ -17,6 +17,7 @@ from stable_baselines3.common.utils import configure_logger
 from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.agent.restricted import RestrictedAlgorithm
 from wolpertinger.agent.standardization import fit_units
+from wolpertinger.agent.validation import require_observations
 from wolpertinger.data import LogError, Transitions
 from wolpertinger.data.sampling import LogSampler, returns_of
 from wolpertinger.learners import Batch
@@ -65,6 +66,8 @@ class LoggedAlgorithm(RestrictedAlgorithm):
         check_kind("transitions", transitions, Transitions, "Transitions(...), or one read from a file")
         check_kind("actions", actions, ActionSet, "an action set, such as ActionTable(vectors)")
         check_kind("observation_space", observation_space, spaces.Space | None, "a Gymnasium space or None")
+        if observation_space is not None:
+            require_observations(observation_space)
         check_flag("unlogged", unlogged)
         check_number("updates", updates, least=1, whole=True, optional=True)
         transitions.check(actions)

@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from wolpertinger.agent import CheckpointError
 from wolpertinger.cli.evaluate import add_evaluate
+from wolpertinger.cli.export import add_export
 from wolpertinger.cli.index import add_index
 from wolpertinger.cli.log import add_log
 from wolpertinger.cli.options import explain_errors, with_example
@@ -26,7 +27,8 @@ EXAMPLE = """example:
   wolpertinger evaluate runs/first
   wolpertinger watch runs/first --out first.gif
   wolpertinger index tune vectors.npy --k 100 --recall 0.99
-  wolpertinger serve runs/first"""
+  wolpertinger serve runs/first
+  wolpertinger export runs/first --onnx exported"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('wolpertinger')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_train, add_evaluate, add_watch, add_index, add_log, add_record, add_serve):
+    for add in (add_train, add_evaluate, add_watch, add_index, add_log, add_record, add_serve, add_export):
         add(commands)
     given = sys.argv[1:] if arguments is None else arguments
     if any(text == "--" or text.endswith("=--") for text in given):

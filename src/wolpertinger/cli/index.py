@@ -2,11 +2,10 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 from wolpertinger.cli import tuning
-from wolpertinger.cli.options import at_least, number, number_or_name, with_example
+from wolpertinger.cli.options import at_least, file_path, number, number_or_name, with_example
 from wolpertinger.cli.vectors import from_file
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 from wolpertinger.threads import MAX_THREADS, set_threads
@@ -28,7 +27,7 @@ def add_index(commands: Any) -> None:
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("vectors", type=Path, metavar="VECTORS.npy", help="the actions' vectors (n, dim)")
+    parser.add_argument("vectors", type=file_path, metavar="VECTORS.npy", help="the actions' vectors (n, dim)")
     parser.add_argument("--k", type=number, required=True, help="neighbours: a count, or a share with a point")
     parser.add_argument(
         "--recall",
@@ -37,7 +36,10 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         help=f"to keep: {RECALL_HELP} (default: %(default)s)",
     )
     parser.add_argument(
-        "--queries", type=Path, metavar="Q.npy", help="proto-actions to tune on (default: rows of VECTORS plus noise)"
+        "--queries",
+        type=file_path,
+        metavar="Q.npy",
+        help="proto-actions to tune on (default: rows of VECTORS plus noise)",
     )
     parser.add_argument(
         "--batch", type=at_least(1, 2**20), default=BATCH, help="queries in a lookup (default: %(default)s)"
@@ -48,7 +50,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--recipe", help="tune this FAISS recipe instead of trying those on our own list")
     parser.add_argument("--threads", type=at_least(1, MAX_THREADS), help="for the lookups (default: as torch decides)")
-    parser.add_argument("--out", type=Path, help="write the table with its index; ActionTable.load reads it")
+    parser.add_argument("--out", type=file_path, help="write the table with its index; ActionTable.load reads it")
     parser.add_argument("--json", action="store_true", help="print all that was tried as JSON")
     parser.set_defaults(run=_tune)
 

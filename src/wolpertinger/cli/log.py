@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wolpertinger.cli.options import with_example
+from wolpertinger.cli.options import file_path, with_example
 from wolpertinger.cli.train_log import add_reading
 from wolpertinger.data import Transitions
 from wolpertinger.data.describing import MOST_COMMON, Description, describe
@@ -25,7 +25,7 @@ def add_log(commands: Any) -> None:
     describing = actions.add_parser("describe", help="check a log and print what is in it", **with_example(EXAMPLE))
     describing.add_argument("log", metavar="FILE", help="a Parquet file of transitions, or a folder of them")
     add_reading(describing)
-    describing.add_argument("--plot", type=Path, metavar="FILE", help="draw returns, lengths and actions into a PNG")
+    describing.add_argument("--plot", type=file_path, metavar="FILE", help="draw returns, lengths, actions into a PNG")
     describing.set_defaults(run=_describe)
 
 

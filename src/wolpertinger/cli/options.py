@@ -1,6 +1,7 @@
 """What several commands have in common."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from wolpertinger.agent.faults import BadTransitionError
 from wolpertinger.runs.signals import Interrupted
-from wolpertinger.settings import LARGEST_WHOLE
+from wolpertinger.settings import LARGEST_WHOLE, show
 
 
 def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception]) -> int:
@@ -37,9 +38,21 @@ def with_example(example: str) -> dict[str, Any]:
     return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
 
 
+def file_path(text: str) -> Path:
+    """The path of a file or folder, there or not; one that can be none, for its length say, is refused."""
+    try:
+        os.stat(text)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise argparse.ArgumentTypeError(f"{show(text)} is of no use: {reason}") from error
+    return Path(text)
+
+
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Which run, and which of its checkpoints."""
-    parser.add_argument("folder", metavar="RUN", type=Path, help="a run folder that `wolpertinger train` made")
+    parser.add_argument("folder", metavar="RUN", type=file_path, help="a run folder that `wolpertinger train` made")
     parser.add_argument(
         "--checkpoint", default="best", choices=("best", "last"), help='"best" (default, by evaluation) or "last"'
     )

@@ -1,10 +1,9 @@
 """`wolpertinger record`: what a run's agent does, as a log."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from wolpertinger.cli.options import add_run, at_least, with_example
+from wolpertinger.cli.options import add_run, at_least, file_path, with_example
 from wolpertinger.runs.recording import record
 from wolpertinger.settings import MAX_SEED
 
@@ -17,7 +16,7 @@ def add_record(commands: Any) -> None:
     """Add `record`."""
     parser = commands.add_parser("record", help="write what a run's agent does as a log", **with_example(EXAMPLE))
     add_run(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a Parquet file")
+    parser.add_argument("--out", type=file_path, required=True, metavar="FILE", help="a Parquet file")
     parser.add_argument("--rows", type=at_least(1), default=10_000, help="at least so many (default: %(default)s)")
     parser.add_argument(
         "--epsilon", type=float, default=0.1, help="chance of an action drawn uniformly (default: %(default)s)"

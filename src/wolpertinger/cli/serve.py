@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from wolpertinger.cli.options import at_least, with_example
+from wolpertinger.cli.options import at_least, file_path, with_example
 from wolpertinger.imports import needs_extra
 
 TOKEN = "WOLPERTINGER_TOKEN"
@@ -17,15 +17,15 @@ EXAMPLE = """example:
 def add_serve(commands: Any) -> None:
     """Add `serve`."""
     parser = commands.add_parser("serve", help="answer requests by an agent's policy", **with_example(EXAMPLE))
-    parser.add_argument("path", metavar="PATH", type=Path, help="a run folder, or a file of agent.save")
+    parser.add_argument("path", metavar="PATH", type=file_path, help="a run folder, or a file of agent.save")
     parser.add_argument("--checkpoint", default="best", choices=("best", "last"), help="of a run (default: best)")
     parser.add_argument("--name", help="what clients call the model (default: by the path)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine only)")
     parser.add_argument("--port", type=at_least(0, 65535), default=8000, help="0: any (default: %(default)s)")
-    parser.add_argument("--certificate", type=Path, help="of TLS, a PEM file")
-    parser.add_argument("--key", type=Path, help="of TLS, a PEM file")
+    parser.add_argument("--certificate", type=file_path, help="of TLS, a PEM file")
+    parser.add_argument("--key", type=file_path, help="of TLS, a PEM file")
     parser.add_argument(
-        "--token-file", type=Path, help=f"its first line lets clients change actions and policy (or: ${TOKEN})"
+        "--token-file", type=file_path, help=f"its first line lets clients change actions and policy (or: ${TOKEN})"
     )
     parser.add_argument("--insecure", action="store_true", help="take the token in the clear from other machines")
     parser.add_argument("--batch", type=at_least(1), default=256, help="states at once (default: %(default)s)")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from wolpertinger.agent.arguments import check_device
-from wolpertinger.cli.options import at_least, number, number_or_name, with_example
+from wolpertinger.cli.options import at_least, file_path, number, number_or_name, with_example
 from wolpertinger.cli.train_log import add_log_options, given_options, train_log
 from wolpertinger.runs import make_config, resume, train
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
@@ -40,7 +40,7 @@ def add_train(commands: Any) -> None:
     """Add `train` and its tasks."""
     parser = commands.add_parser("train", help="train an agent on a task, into a run folder", **with_example(EXAMPLE))
     parser.add_argument(
-        "--resume", type=Path, metavar="RUN", help="go on with an interrupted run; takes no other option"
+        "--resume", type=file_path, metavar="RUN", help="go on with an interrupted run; takes no other option"
     )
     add_log_options(parser, _change, _device)
     parser.set_defaults(run=_resume)
@@ -65,7 +65,7 @@ def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
         help="any other setting of the agent, in JSON; nested ones with a point: exploration.epsilon=0.5",
     )  # fmt: skip
     run = groups["the run"]
-    run.add_argument("--out", type=Path, help="run folder (default: runs/TASK-SEED)")
+    run.add_argument("--out", type=file_path, help="run folder (default: runs/TASK-SEED)")
     run.add_argument("--overwrite", action="store_true", help="replace a run that is in the folder already")
     run.add_argument(
         "--checkpoint-every", type=float, default=EVERY_SECONDS, metavar="SECONDS",

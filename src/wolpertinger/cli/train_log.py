@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from wolpertinger.cli.options import at_least
+from wolpertinger.cli.options import at_least, file_path
 from wolpertinger.runs.log_training import LogRunConfig, train_from_log
 from wolpertinger.settings import MAX_SEED
 
@@ -24,7 +24,7 @@ def add_log_options(parser: argparse.ArgumentParser, change: Any, device: Any) -
     group.add_argument("--set", dest="log_changes", action="append", metavar="NAME=VALUE", type=change,
                        help="any other setting of the agent, in JSON")  # fmt: skip
     group.add_argument("--seed", dest="log_seed", type=at_least(0, MAX_SEED), help="of networks (default: 0)")
-    group.add_argument("--out", dest="log_out", type=Path, help="run folder (default: runs/log-SEED)")
+    group.add_argument("--out", dest="log_out", type=file_path, help="run folder (default: runs/log-SEED)")
     group.add_argument("--overwrite", dest="log_overwrite", action="store_true", default=None,
                        help="replace a run that is in the folder already")  # fmt: skip
     group.add_argument("--device", dest="log_device", type=device, help='"auto" (default), "cpu" or "cuda"')

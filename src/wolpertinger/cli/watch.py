@@ -1,10 +1,9 @@
 """`wolpertinger watch`: a run's agent as a film, or in a window."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from wolpertinger.cli.options import add_run, at_least, with_example
+from wolpertinger.cli.options import add_run, at_least, file_path, with_example
 from wolpertinger.runs import show, watch
 from wolpertinger.runs.watch import MAX_FRAMES
 from wolpertinger.settings import MAX_SEED
@@ -19,7 +18,7 @@ def add_watch(commands: Any) -> None:
     """Add `watch`."""
     parser = commands.add_parser("watch", help="film a run's agent at work", **with_example(EXAMPLE))
     add_run(parser)
-    parser.add_argument("--out", type=Path, help="the film, .mp4 or .gif (default: RUN/watch.mp4)")
+    parser.add_argument("--out", type=file_path, help="the film, .mp4 or .gif (default: RUN/watch.mp4)")
     parser.add_argument("--episodes", type=at_least(1), default=1, help="(default: %(default)s)")
     parser.add_argument(
         "--seed", type=at_least(0, MAX_SEED), default=0, help="of the first episode (default: %(default)s)"

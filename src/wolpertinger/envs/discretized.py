@@ -36,12 +36,12 @@ class Discretized(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
     """An environment whose actions are members of `actions`; made by `discretize`."""
 
     def __init__(self, env: gym.Env, levels: int | Sequence[int], *, multidiscrete: bool | None = None) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, levels=levels, multidiscrete=multidiscrete)
-        super().__init__(env)
         self._box = _require_bounded_box(env.action_space)
-        low, high = (bound.ravel().astype(np.float64) for bound in (self._box.low, self._box.high))
         counts = _count_levels(levels, self._box)
         check_flag("multidiscrete", multidiscrete, optional=True)
+        gym.utils.RecordConstructorArgs.__init__(self, levels=levels, multidiscrete=multidiscrete)
+        super().__init__(env)
+        low, high = (bound.ravel().astype(np.float64) for bound in (self._box.low, self._box.high))
         factors = [even_levels(*ends) for ends in zip(low, high, counts, strict=True)]
         space = None if multidiscrete is None else "multidiscrete" if multidiscrete else "discrete"
         self.actions = ActionProduct(factors, space=space)  # type: ignore[arg-type]

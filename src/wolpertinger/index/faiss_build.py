@@ -25,6 +25,7 @@ TIMED_ROWS = 1 << 11  # assigned to lists once, to estimate how long k-means wil
 ROWS_PER_ADD = 1 << 20
 FIRST_ADDED_ROWS = 1 << 12  # after which the time of the rest is estimated
 MIN_LOOPS = 64  # that FAISS may go through when it reads an index: parts of it, beside lists
+SIZES = ("nlist", "code_size", "by_residual", "k_factor", "M", "nbits", "qtype")  # as FAISS's indexes call them
 _READING = threading.Lock()
 MAX_RECIPE = 200  # characters
 GRAPH, NUMBER = re.compile(r"(?:HNSW|NSG)(\d+)"), re.compile(r"\d+")
@@ -192,15 +193,24 @@ def _read_limits(size: int, rows: int) -> Iterator[None]:
 
 
 def _kinds(index: Any) -> list[str]:
-    """List the types of an index, of the indexes inside it, and of its lists."""
+    """List the types of an index, of the indexes inside it, and of its lists, with the sizes that a recipe names."""
     known = faiss.downcast_index(index)  # `index` itself must stay: it may be the only one that owns the memory
-    kinds = [f"{type(known).__name__.removesuffix('L2')} {known.metric_type}"]
+    kinds = [" ".join([f"{type(known).__name__.removesuffix('L2')} {known.metric_type}", *_sizes(known)])]
     if isinstance(known, faiss.IndexIVF):
         kinds += [type(faiss.downcast_InvertedLists(known.invlists)).__name__, *_kinds(known.quantizer)]
     for name in ("index", "base_index", "refine_index", "storage"):
         if (inner := getattr(known, name, None)) is not None:
             kinds += _kinds(inner)
     return kinds
+
+
+def _sizes(index: Any) -> list[str]:
+    """What a recipe says in numbers: lists, bits and parts of codes, links, how many candidates are re-ranked."""
+    parts = {"": index, "pq.": getattr(index, "pq", None), "sq.": getattr(index, "sq", None)}
+    found = [f"{at}{name}={getattr(part, name)}" for at, part in parts.items() for name in SIZES if hasattr(part, name)]
+    if (graph := getattr(index, "hnsw", None)) is not None:
+        found.append(f"links={faiss.vector_to_array(graph.cum_nneighbor_per_level)[:2].tolist()}")
+    return found
 
 
 def divides_itself() -> bool:

@@ -6,7 +6,8 @@ from wolpertinger.learners.base import REJECTED, Batch, Learner, LearnerFactory,
 from wolpertinger.learners.ddpg import DDPG
 from wolpertinger.learners.offline import Offline
 from wolpertinger.learners.td3 import TD3
-from wolpertinger.settings import Settings, read_settings
+from wolpertinger.policy import Policy
+from wolpertinger.settings import Settings, read_settings, show
 
 LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG, "td3": TD3, "offline": Offline}
 """Learners by short names."""
@@ -14,7 +15,15 @@ LEARNERS: dict[str, type[Settings]] = {"ddpg": DDPG, "td3": TD3, "offline": Offl
 
 def make_learner_settings(learner: Any) -> LearnerFactory:
     """What makes the learner, from its name, its settings or their JSON; or a callable of the user's own."""
-    return read_settings("learner", learner, LEARNERS)
+    return read_settings("learner", learner, LEARNERS, takes=("networks", "policy", "tau"))
+
+
+def make_learner(make: LearnerFactory, networks: Networks, policy: Policy, tau: float) -> Learner:
+    """The learner; refuses what cannot learn."""
+    learner = make(networks, policy, tau)
+    if not callable(getattr(learner, "update", None)):
+        raise TypeError(f"learner={show(make)} made {show(learner)}, which has no update(batch)")
+    return learner
 
 
 __all__ = [
@@ -27,5 +36,6 @@ __all__ = [
     "LearnerFactory",
     "Networks",
     "Offline",
+    "make_learner",
     "make_learner_settings",
 ]

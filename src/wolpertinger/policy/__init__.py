@@ -26,7 +26,7 @@ SOURCES: dict[str, type[Settings]] = {
 
 def make_source_settings(candidates: Any) -> SourceFactory:
     """What makes the candidate source, from its name, its settings or their JSON; or a callable of the user's own."""
-    return read_settings("candidates", candidates, SOURCES)
+    return read_settings("candidates", candidates, SOURCES, takes=("actions", "critic"))
 
 
 __all__ = [

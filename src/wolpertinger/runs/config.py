@@ -140,6 +140,12 @@ def write_config(folder: Path, config: RunConfig) -> None:
     (folder / "config.json").write_text(text + "\n")
 
 
+def learned_from_log(folder: Path) -> bool:
+    """Whether a run folder is of a run that had no environment."""
+    path = folder / "config.json"
+    return path.exists() and f'"task": "{LOG_TASK}"' in path.read_text()
+
+
 def read_config(folder: Path) -> RunConfig:
     """The config of a run folder."""
     path = folder / "config.json"

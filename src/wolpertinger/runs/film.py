@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wolpertinger.runs.run_folder import make_folder
+
 if TYPE_CHECKING:
     from wolpertinger.envs.rendering.canvas import Frame
 
@@ -26,7 +28,7 @@ def check_suffix(path: Path) -> None:
 def write_film(path: Path, frames: Iterable["Frame"], fps: float) -> None:
     """Write a film by the suffix of its path; it appears there whole or not at all."""
     check_suffix(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix.lower(), dir=path.parent)
     os.close(handle)
     part = Path(name)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wolpertinger.settings import show
+
 RUN_FILES = {"config.json", "logs", "checkpoints", "state", "curve.csv", "curve.png", "result.json", "watch.mp4"}
 STATE = "state"  # folder of what a run is resumed from
 
@@ -24,6 +26,14 @@ def check_folder(folder: Path, overwrite: bool) -> None:
         )
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those that it is in; an error names the one that was asked for."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(error.errno, f"the folder {show(str(folder))} cannot be made: {error.strerror}") from error
+
+
 def begin_folder(folder: Path) -> None:
     """Make an empty run folder; a run that is there is put aside until the new one has something to show."""
     if folder.exists() and any(folder.iterdir()):
@@ -32,7 +42,7 @@ def begin_folder(folder: Path) -> None:
                 shutil.rmtree(folder)
             else:
                 folder.rename(aside_of(folder))
-    (folder / "checkpoints").mkdir(parents=True)
+    make_folder(folder / "checkpoints")
 
 
 def aside_of(folder: Path) -> Path:

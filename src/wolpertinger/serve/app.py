@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from wolpertinger.serve.gate import Gate
 from wolpertinger.serve.interface import make_interface
 from wolpertinger.serve.metrics import CountRequests
 from wolpertinger.serve.page import make_page
@@ -41,7 +42,8 @@ def make_app(service: Service, *, watch: float = 0.0, on_ready: Callable[[], Non
         title="wolpertinger", version=version("wolpertinger"), lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.add_middleware(CountRequests, metrics=metrics)
-    for router in (make_protocol(service), make_interface(service), make_page(service)):
+    app.add_middleware(Gate, batcher=repository.batcher, metrics=metrics)
+    for router in (make_interface(service), make_protocol(service), make_page(service)):
         app.include_router(router)
     _tell_errors(app)
     return app

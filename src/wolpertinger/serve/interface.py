@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Request, Response
 
 from wolpertinger.serve.refused import RefusedError
 from wolpertinger.serve.served import Question, Served
-from wolpertinger.serve.service import Service, json_response, read_timeout
+from wolpertinger.serve.service import Service, describe_body, json_response, read_timeout
 from wolpertinger.serve.tensors import read_json
 from wolpertinger.settings import show
 
@@ -21,12 +21,6 @@ NUMBERS = {"description": "numbers, nested as the observation space's shape; one
 ALLOWED = {"type": "array", "description": "ids of what may be done; for a batch, a list for each state"}
 TIMEOUT = {"type": "number", "exclusiveMinimum": 0, "description": "milliseconds"}
 ASKING = {"observation": NUMBERS, "allowed": ALLOWED, "timeout_ms": TIMEOUT}
-
-
-def _body(required: str, **properties: Any) -> dict[str, Any]:
-    """The body of a request, for the OpenAPI document."""
-    schema = {"type": "object", "required": [required], "properties": properties}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def make_interface(service: Service) -> APIRouter:
@@ -39,7 +33,7 @@ def make_interface(service: Service) -> APIRouter:
 
 
 def _add_questions(router: APIRouter, service: Service) -> None:
-    @router.post("/rank", openapi_extra=_body("observation", **ASKING, top={"type": "integer", "minimum": 1}))
+    @router.post("/rank", openapi_extra=describe_body("observation", **ASKING, top={"type": "integer", "minimum": 1}))
     async def rank(request: Request) -> Response:
         """The best actions of a state, or of each state of a batch, best first."""
         given = _check_fields(read_json(await service.read_body(request)), {*ASKING, "top"})
@@ -49,7 +43,7 @@ def _add_questions(router: APIRouter, service: Service) -> None:
         rows = [_ranked(served, answers, row) for row in range(len(answers["actions"]))]
         return json_response({"version": served.version, "ranked": rows if batched else rows[0]})
 
-    @router.post("/explain", openapi_extra=_body("observation", **ASKING, k={"type": "integer", "minimum": 1}))
+    @router.post("/explain", openapi_extra=describe_body("observation", **ASKING, k={"type": "integer", "minimum": 1}))
     async def explain(request: Request) -> Response:
         """What the policy sees and picks: the proto-action, its candidates with values, and the pick."""
         given = _check_fields(read_json(await service.read_body(request)), {*ASKING, "k"})
@@ -90,11 +84,11 @@ def _add_views(router: APIRouter, service: Service) -> None:
 
 
 def _add_changes(router: APIRouter, service: Service) -> None:
-    @router.post("/actions", openapi_extra=_body("vectors", vectors={"type": "array"}), status_code=201)
+    @router.post("/actions", openapi_extra=describe_body("vectors", vectors={"type": "array"}), status_code=201)
     async def add(request: Request) -> Response:
         """New actions with these vectors; their ids. When this is answered, they survive the end of the process."""
         service.access.require(request)
-        given = _check_fields(read_json(await service.read_body(request, asks=False)), {"vectors"})
+        given = _check_fields(read_json(await service.read_body(request)), {"vectors"})
         ids = await _whole(service.repository.add(_read_vectors(given.get("vectors"), service)))
         service.metrics.changes.labels("added").inc(len(ids))
         return json_response({"ids": ids}, 201)

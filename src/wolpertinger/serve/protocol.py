@@ -6,13 +6,30 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
-from wolpertinger.serve.observations import NAMES
+from wolpertinger.serve.observations import DATATYPES, NAMES
 from wolpertinger.serve.refused import RefusedError
 from wolpertinger.serve.served import Question, Served
-from wolpertinger.serve.service import Service, json_response, read_timeout
+from wolpertinger.serve.service import Service, describe_body, json_response, read_timeout
 from wolpertinger.serve.tensors import HEADER, LOWEST, read_json, read_request, write_response
 
 EXTENSIONS = ["binary_tensor_data", "model_repository"]
+TENSOR = {
+    "type": "object",
+    "required": ["name", "shape", "datatype", "data"],
+    "properties": {
+        "name": {"type": "string"},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        "datatype": {"enum": list(DATATYPES)},
+        "data": {"type": "array"},
+    },
+}
+INFER = describe_body(
+    "inputs",
+    inputs={"type": "array", "items": TENSOR},
+    outputs={"type": "array", "items": {"type": "object", "required": ["name"]}},
+    parameters={"type": "object", "properties": {"top": {"type": "integer", "minimum": 1}}},
+    id={"type": "string"},
+)
 MODEL, VERSIONED = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
 
@@ -34,13 +51,13 @@ def _add_health(router: APIRouter, service: Service) -> None:
     @router.get("/v2/health/live")
     async def live() -> Response:
         """Whether the process answers."""
-        return Response()
+        return json_response({"live": True})
 
     @router.get("/v2/health/ready")
     async def ready() -> Response:
         """Whether it can take a request now."""
         service.repository.batcher.require_room()
-        return Response()
+        return json_response({"ready": True})
 
 
 def _add_models(router: APIRouter, service: Service) -> None:
@@ -56,10 +73,10 @@ def _add_models(router: APIRouter, service: Service) -> None:
     async def model_ready(name: str, version: str | None = None) -> Response:
         """Whether the model can be asked."""
         service.require_model(name, version)
-        return Response()
+        return json_response({"name": service.name, "ready": True})
 
-    @router.post(MODEL + "/infer")
-    @router.post(VERSIONED + "/infer")
+    @router.post(MODEL + "/infer", openapi_extra=INFER)
+    @router.post(VERSIONED + "/infer", openapi_extra=INFER)
     async def infer(name: str, request: Request, version: str | None = None) -> Response:
         """The policy's actions; with the parameter `top`, so many of the best, with their values and distances."""
         service.require_model(name, version)
@@ -78,7 +95,7 @@ def _add_repository(router: APIRouter, service: Service) -> None:
         """Serve what is in the model's file now; a file that cannot be served leaves the old policy in place."""
         service.access.require(request)
         service.require_model(name)
-        if read_json(await service.read_body(request, asks=False)).get("parameters"):
+        if read_json(await service.read_body(request)).get("parameters"):
             raise ValueError("parameters: a model is loaded from its own file as it is; give none")
         try:
             await service.repository.load()

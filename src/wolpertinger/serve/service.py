@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
 
 from wolpertinger.serve.access import Access
 from wolpertinger.serve.limits import Limits
@@ -39,10 +40,8 @@ class Service:
         if name != self.name or version not in (None, "", str(self.served.version)):
             raise RefusedError(404, f"there is no such model: there is {self.name}, version {self.served.version}")
 
-    async def read_body(self, request: Request, *, asks: bool = True) -> bytes:
-        """A request's body, as far as there is room for it; `asks`: what it asks will wait in the queue."""
-        if asks:
-            self.repository.batcher.require_room()  # before any work
+    async def read_body(self, request: Request) -> bytes:
+        """A request's body, if it is not too long and comes in time."""
         if request.headers.get("content-encoding", "identity") != "identity":
             raise RefusedError(415, "the body is compressed: send it as it is")
         length, body = request.headers.get("content-length", "0"), bytearray()
@@ -58,6 +57,8 @@ class Service:
         except TimeoutError as error:
             told = f"the body did not arrive within {self.limits.read:g} s"
             raise RefusedError(408, told, CLOSE) from error
+        except ClientDisconnect as error:  # nobody reads the answer, but it is counted
+            raise RefusedError(400, "the client hung up amid the body", CLOSE) from error
         return bytes(body)
 
     async def ask(self, served: Served, question: Question, parts: Any, allowed: Any, timeout: float | None) -> Any:
@@ -86,3 +87,9 @@ def read_timeout(value: Any, unit: float) -> float | None:
         return None
     check_number("timeout", value, above=True)
     return float(value) * unit
+
+
+def describe_body(required: str, **properties: Any) -> dict[str, Any]:
+    """The body of a request, for the OpenAPI document."""
+    schema = {"type": "object", "required": [required], "properties": properties}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

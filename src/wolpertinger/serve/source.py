@@ -11,7 +11,7 @@ import numpy as np
 
 from wolpertinger.agent import CheckpointError, Wolpertinger
 from wolpertinger.runs.build import make_env
-from wolpertinger.runs.config import read_config
+from wolpertinger.runs.config import learned_from_log, read_config
 from wolpertinger.serve.observations import ObservationReader, Parts
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -56,7 +56,7 @@ class Source:
     @cached_property
     def _task(self) -> tuple[Any, Sequence[str] | None]:
         """First observations of some episodes, and the names of the actions, where there is a run to ask."""
-        if not self.path.is_dir():
+        if not self.path.is_dir() or learned_from_log(self.path):
             return None, None
         env = make_env(read_config(self.path), EXAMPLES)
         env.seed(EXAMPLE_SEED)

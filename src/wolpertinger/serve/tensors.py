@@ -56,9 +56,7 @@ def _read_tensor(given: Any, rest: memoryview) -> tuple[str, npt.NDArray, memory
     name, kind, shape = given["name"], given.get("datatype"), given.get("shape")
     if not isinstance(kind, str) or kind not in DATATYPES:
         raise ValueError(f"{show(name)} has datatype {show(kind)}: give one of {', '.join(DATATYPES)}")
-    if not (
-        isinstance(shape, list) and len(shape) <= 16 and all(type(one) is int and 0 <= one < 2**31 for one in shape)
-    ):
+    if not (isinstance(shape, list) and len(shape) <= MAX_SIDES and all(_is_side(one) for one in shape)):
         raise ValueError(f"{show(name)} has shape {show(shape)}: give a list of whole numbers")
     dtype, parameters = np.dtype(DATATYPES[kind]), given.get("parameters", {})
     size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None

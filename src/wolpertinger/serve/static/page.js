@@ -80,14 +80,16 @@ function show() {
   const k = Number(at("k").value), pick = pickOf(k), all = pickOf(Infinity), nearest = told.candidates[0];
   at("k-value").textContent = `${k} of ${told.candidates.length}`;
   at("picks").textContent = `picks ${nameOf(pick)}; with all ${told.candidates.length}: ${nameOf(all)}; ` +
-    `the first found alone: ${nameOf(nearest)}`;
+    `${nearest.source === "nearest" ? "the nearest" : "the first found"} alone: ${nameOf(nearest)}`;
   at("picks").dataset.pick = pick.action;
-  const body = at("candidates");
+  const body = at("candidates"), values = told.candidates.map((one) => one.value);
+  const spread = Math.max(...values) - Math.min(...values);
+  const digits = spread > 0 ? Math.min(8, Math.max(0, 3 - Math.floor(Math.log10(spread)))) : 3; // that tell them apart
   body.replaceChildren();
   told.candidates.slice(0, Math.max(k, 20)).slice(0, 200).forEach((one, place) => {
     const row = body.insertRow();
     row.className = place >= k ? "out" : same(one.action, pick.action) ? "pick" : "";
-    for (const text of [place + 1, nameOf(one), one.value.toFixed(3), one.distance.toFixed(3), one.source]) {
+    for (const text of [place + 1, nameOf(one), one.value.toFixed(digits), one.distance.toFixed(3), one.source]) {
       row.insertCell().textContent = text;
     }
     const last = row.insertCell();
@@ -97,6 +99,8 @@ function show() {
       last.append(button);
     }
   });
+  const scroll = body.closest(".scroll"), picked = body.querySelector(".pick");
+  if (picked && scroll.scrollHeight > scroll.clientHeight) scroll.scrollTop = picked.offsetTop - scroll.clientHeight / 2;
   draw();
 }
 

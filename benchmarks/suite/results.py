@@ -27,6 +27,7 @@ RIVALS = {
     "pendulum-table": (*SMALL, "td3"),
     "plane": (*SMALL, "td3"),
     "inventory": GRID,
+    "orders": ("ppo",),
     "reacher": GRID,
     "hopper": GRID,
     "half-cheetah": GRID,

@@ -127,6 +127,20 @@ def controls() -> str:
     )
 
 
+def factored() -> str:
+    """Forms of a critic for levels of controls, and updates per transition."""
+    lines = [
+        "| task | critic and learner | returns of | transitions an update | seed | steps | scores on the way | seconds |",
+        "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |",
+    ]
+    for row in json.loads((RESULTS / "suite" / "factored.json").read_text())["rows"]:
+        returns = f"{row['n_steps']} step{'' if row['n_steps'] == 1 else 's'}"
+        parts = (row["task"], row["form"], returns, row["transitions_per_update"], row["seed"], f"{row['steps']:,}")
+        cells = (*parts, ", ".join(map(_number, row["scores"])), row["processor_seconds"] or "")
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
 def tried() -> str:
     """Settings that were tried while the defaults were chosen."""
     lines = [
@@ -144,6 +158,7 @@ def tried() -> str:
 TABLES = {
     ("docs/decisions/023-defaults.md", "tried"): tried,
     ("docs/decisions/023-defaults.md", "controls"): controls,
+    ("docs/decisions/029-factored-critic.md", "factored"): factored,
     ("docs/decisions/024-standard-units.md", "units"): units,
     ("README.md", "newcomer"): newcomer,
     ("docs/suite.md", "newcomer"): newcomer,

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from wolpertinger.data import Columns, LogError, Transitions
     from wolpertinger.envs import discretize
     from wolpertinger.learners import DDPG, TD3, Offline
-    from wolpertinger.networks import MLP, PerItem, TwoTower
+    from wolpertinger.networks import MLP, Factored, PerItem, TwoTower
     from wolpertinger.policy import (
         BestByCritic,
+        BestByFactor,
         Candidates,
         CandidateSource,
         Everything,
@@ -79,9 +80,10 @@ else:  # type checkers know the names above, and no others
             "wolpertinger.data": ("Columns", "LogError", "Transitions"),
             "wolpertinger.envs": ("discretize",),
             "wolpertinger.learners": ("DDPG", "TD3", "Offline"),
-            "wolpertinger.networks": ("MLP", "PerItem", "TwoTower"),
+            "wolpertinger.networks": ("MLP", "Factored", "PerItem", "TwoTower"),
             "wolpertinger.policy": (
                 "BestByCritic",
+                "BestByFactor",
                 "Everything",
                 "Nearest",
                 "SlotBySlot",
@@ -107,6 +109,7 @@ __all__ = [
     "Allowed",
     "BadTransitionError",
     "BestByCritic",
+    "BestByFactor",
     "CandidateSource",
     "Candidates",
     "CheckpointError",
@@ -114,6 +117,7 @@ __all__ = [
     "Everything",
     "Explanation",
     "Exploration",
+    "Factored",
     "Levels",
     "LogError",
     "Nearest",

@@ -7,8 +7,21 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from tests.agent.envs import DictEnv, TargetEnv
-from wolpertinger import DDPG, MLP, TD3, ActionProduct, ActionTable, BestByCritic, Nearest, TwoTower, Wolpertinger
-from wolpertinger.agent.defaults import update_ratio
+from wolpertinger import (
+    DDPG,
+    MLP,
+    TD3,
+    ActionProduct,
+    ActionTable,
+    BestByCritic,
+    BestByFactor,
+    Exploration,
+    Factored,
+    Nearest,
+    TwoTower,
+    Wolpertinger,
+)
+from wolpertinger.agent.defaults import Defaults
 from wolpertinger.networks.layers import UnitFeatures
 
 VECTORS = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
@@ -28,13 +41,41 @@ def test_what_can_be_listed_is_searched_by_two_towers(actions):
     assert given["exploration"].epsilon > 0
 
 
-def test_levels_of_controls_get_an_actor():
-    agent = agent_over(CONTROLS)
+def has_unit_features(network):
+    return any(isinstance(layer, UnitFeatures) for layer in network.modules())
+
+
+@pytest.mark.parametrize("given", [{}, {"candidates": "factors"}, {"critic": "factored"}, {"learner": DDPG()}])
+def test_levels_of_controls_are_searched_factor_by_factor(given):
+    agent = agent_over(CONTROLS, **given)
+    assert (agent._arguments["critic"], agent._arguments["candidates"]) == (Factored(), BestByFactor())
+    assert (len(agent.critic.networks), agent.n_steps) == (2, 3)
+    assert has_unit_features(agent.critic)  # without it values of some controls diverge
+
+
+@pytest.mark.parametrize(
+    "given", [{"learner": "td3"}, {"candidates": "nearest"}, {"critic": "mlp"}, {"exploration": Exploration(sigma=0.2)}]
+)
+def test_controls_get_an_actor_where_it_is_asked_for(given):
+    agent = agent_over(CONTROLS, **given)
     assert agent._arguments["candidates"] == Nearest()
     assert isinstance(agent._arguments["learner"], TD3)
     assert len(agent.critic.networks) == 2
     for network in (agent.actor, agent.critic):  # without it the actor can run into a corner and stay
-        assert any(isinstance(layer, UnitFeatures) for layer in network.modules())
+        assert has_unit_features(network)
+
+
+def test_what_is_learned_from_a_log_of_controls_keeps_near_it():
+    assert agent_over(CONTROLS, learner="offline")._arguments["candidates"] == Nearest()
+
+
+def test_levels_without_an_action_set_are_searched_factor_by_factor():
+    class Orders(Echo):
+        def __init__(self):
+            super().__init__()
+            self.action_space = spaces.MultiDiscrete([10] * 6)
+
+    assert Wolpertinger("MlpPolicy", Orders(), buffer_size=100)._arguments["critic"] == Factored()
 
 
 def test_plans_that_cannot_be_searched_get_the_papers_form():
@@ -92,11 +133,20 @@ def test_the_paper_is_a_preset():
 
 
 @pytest.mark.parametrize(
-    ("transitions", "n_envs", "expected"),
-    [(500, 1, (1, 1)), (5_000, 1, (4, 1)), (10**6, 1, (16, 1)), (10**6, 4, (4, 1)), (10**6, 64, (1, 4))],
+    ("transitions", "n_envs", "most", "expected"),
+    [
+        (500, 1, 16, (1, 1)),
+        (5_000, 1, 16, (4, 1)),
+        (10**6, 1, 16, (16, 1)),
+        (10**6, 1, 4, (4, 1)),
+        (10**6, 4, 16, (4, 1)),
+        (10**6, 64, 16, (1, 4)),
+        (10**6, 64, 4, (1, 16)),
+    ],
 )
-def test_a_run_is_worth_so_many_updates(transitions, n_envs, expected):
-    assert update_ratio(1_250, transitions, n_envs) == expected
+def test_a_run_is_worth_so_many_updates(transitions, n_envs, most, expected):
+    defaults = Defaults({}, 1_250, {}, "", most_transitions=most)
+    assert defaults.update_ratio(transitions, n_envs) == expected
 
 
 def test_short_runs_update_after_every_step_unless_told_otherwise(capsys):
@@ -125,7 +175,7 @@ FEW = ActionTable(VECTORS[:64])
 
 def test_few_actions_get_more_updates_and_a_longer_horizon():
     few, many = agent_over(FEW), agent_over(ActionTable(VECTORS[:65]))
-    assert (few.n_steps, few.gamma, few.tau, few.defaults.updates) == (3, 0.95, 0.005, 5_000)
+    assert (few.n_steps, few.gamma, few.tau, few.defaults.updates) == (3, 0.98, 0.005, 5_000)
     assert (many.n_steps, many.gamma, many.tau, many.defaults.updates) == (1, 0.9, 0.01, 2_500)
 
 

@@ -15,6 +15,7 @@ TASKS = {
     "pendulum-table": "tables:PENDULUM_TABLE",
     "plane": "tables:PLANE",
     "inventory": "inventory:INVENTORY",
+    "orders": "orders:ORDERS",
     "reacher": "control:REACHER",
     "hopper": "control:HOPPER",
     "half-cheetah": "control:HALF_CHEETAH",

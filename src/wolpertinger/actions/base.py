@@ -99,6 +99,11 @@ class ActionSet(ABC):
         return tuple(self.space.nvec.tolist()) if isinstance(self.space, spaces.MultiDiscrete) else None
 
     @property
+    def levels(self) -> tuple[Floats, ...] | None:
+        """The levels of each factor, (i,) or (i, m), if an action's vector is one of each side by side; else None."""
+        return None
+
+    @property
     def version(self) -> int:
         """Changes whenever actions are added or removed."""
         return 0

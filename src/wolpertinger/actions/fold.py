@@ -1,6 +1,6 @@
 """The k best combinations of one level per factor, without enumerating them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -153,32 +153,53 @@ def _worst_of_k_best(excess: Sequence[Reals], k: int, counts: Digits | None) -> 
     return np.take_along_axis(total, enough[:, None], axis=1)[:, 0]
 
 
+def cheapest_combinations(costs: Sequence[Reals], k: int, *, has_ids: bool) -> Digits:
+    """The k combinations with the smallest sums of their levels' costs, (batch, i) of each factor, cheapest first."""
+    orders = [np.argsort(cost, axis=1, kind="stable")[:, :k] for cost in costs]
+    ranked = [np.take_along_axis(cost, order, axis=1) for cost, order in zip(costs, orders, strict=True)]
+    fold = Fold(orders, ranked, [cost.shape[1] for cost in costs], k)
+    return fold.ids() if has_ids else fold.digits()
+
+
+Cost = Callable[[Digits, int, Digits], Reals]
+"""In states `rows` (n,), of a factor by its number, what levels (n, m) of it cost (n, m)."""
+
+
 def nearest_combinations(factors: Sequence[Factor], queries: Reals, k: int, allowed: AllowedLevels) -> list[Digits]:
     """The k nearest combinations of allowed levels to each query (batch, dim), nearest first; all, if fewer."""
-    found: list[Digits] = [np.empty(0, np.int64)] * len(queries)
+    ends = np.cumsum([factor.width for factor in factors]).tolist()
+
+    def distance(rows: Digits, number: int, levels: Digits) -> Reals:
+        own = slice(ends[number] - factors[number].width, ends[number])
+        difference = factors[number].levels[levels] - queries[rows, None, own]
+        return (difference**2).cumsum(axis=-1)[..., -1]
+
+    return cheapest_allowed(distance, k, allowed)
+
+
+def cheapest_allowed(cost: Cost, k: int, allowed: AllowedLevels) -> list[Digits]:
+    """The k combinations of allowed levels with the smallest sums of costs, cheapest first; all, if fewer."""
+    found: list[Digits] = [np.empty(0, np.int64)] * len(allowed)
     enough = allowed.counts >= k
-    for number in np.flatnonzero(~enough).tolist():
+    for number in np.flatnonzero(~enough):
         few = allowed.rows(slice(number, number + 1))
-        found[number] = _fold_allowed(factors, queries[[number]], int(few.counts[0]), few)[0]
+        found[number] = _fold_allowed(cost, np.array([number]), int(few.counts[0]), few)[0]
     if (rest := np.flatnonzero(enough)).size:
-        nearest = _fold_allowed(factors, queries[rest], k, allowed.rows(rest))
-        for number, own in zip(rest.tolist(), nearest, strict=True):
+        for number, own in zip(rest, _fold_allowed(cost, rest, k, allowed.rows(rest)), strict=True):
             found[number] = own
     return found
 
 
-def _fold_allowed(factors: Sequence[Factor], queries: Reals, k: int, allowed: AllowedLevels) -> Digits:
+def _fold_allowed(cost: Cost, rows: Digits, k: int, allowed: AllowedLevels) -> Digits:
     """Ids (batch, k) or digits (batch, k, d), where each state allows at least k combinations."""
-    digits, distances, counts, column = [], [], [], 0
-    for number, factor in enumerate(factors):
+    digits, costs, counts = [], [], []
+    for number in range(len(allowed.sizes)):
         levels, count = allowed.padded(number)
-        difference = factor.levels[levels] - queries[:, None, column : column + factor.width]
-        distance = (difference**2).cumsum(axis=-1)[..., -1]
-        distance[np.arange(levels.shape[1]) >= count[:, None]] = np.inf
-        order = np.argsort(distance, axis=1, kind="stable")[:, :k]
+        own = cost(rows, number, levels)
+        own[np.arange(levels.shape[1]) >= count[:, None]] = np.inf
+        order = np.argsort(own, axis=1, kind="stable")[:, :k]
         digits.append(np.take_along_axis(levels, order, axis=1))
-        distances.append(np.take_along_axis(distance, order, axis=1))
+        costs.append(np.take_along_axis(own, order, axis=1))
         counts.append(np.minimum(count, k))
-        column += factor.width
-    fold = Fold(digits, distances, allowed.sizes.tolist(), k, np.stack(counts, axis=1))
+    fold = Fold(digits, costs, allowed.sizes.tolist(), k, np.stack(counts, axis=1))
     return fold.ids() if allowed.has_ids else fold.digits()

@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import obs_as_tensor, update_learning_rate
 
 from wolpertinger.actions import ActionSet, Allowed, resolve_k
 from wolpertinger.agent import arguments, validation
-from wolpertinger.agent.defaults import choose_defaults, update_ratio
+from wolpertinger.agent.defaults import choose_defaults
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration
 from wolpertinger.agent.faults import Faults
@@ -23,7 +23,7 @@ from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, Wolpertinge
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
 from wolpertinger.agent.standardization import has_units
 from wolpertinger.learners import LearnerFactory, make_learner, make_learner_settings
-from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
+from wolpertinger.networks import MLP, Actor, Critic, Factored, PerItem, TwoTower, make_critic_settings
 from wolpertinger.policy import States, make_source_settings
 from wolpertinger.policy.sources import SourceFactory
 from wolpertinger.settings import check_seed, read_settings, show
@@ -41,7 +41,7 @@ class Wolpertinger(LoggedAlgorithm):
         known by their number only (`ActionIds`), or by digits that are evenly spaced levels (MultiDiscrete).
     :param k: candidates to choose among: a count (int) or a share of A (float); by default 64. See also `agent.k`.
     :param critic: "mlp" (the paper) or `MLP(...)`; "two-tower" or `TwoTower(...)`: phi(s) . psi(a) + v(a) + u(s), which
-        can search all of A.
+        can search all of A; "factored" or `Factored(...)`: a sum over the factors of an `ActionProduct`.
     :param candidates: the k "nearest" to the proto-action (the paper); the k that a two-tower "critic" values most in
         all of A, `BestByCritic(...)`; "both", k each; "all" of A; slates by "slots" or "top" (docs/slates.md); or a
         `CandidateSource` of your own. Noise on the
@@ -82,7 +82,7 @@ class Wolpertinger(LoggedAlgorithm):
         self, policy: str | type[WolpertingerPolicy], env: GymEnv | gym.vector.VectorEnv | str | None,
         actions: ActionSet | None = None, *,
         # Algorithm 1: which candidates, scored by what.
-        k: int | float | None = None, critic: str | MLP | TwoTower | PerItem | None = None,
+        k: int | float | None = None, critic: str | MLP | TwoTower | PerItem | Factored | None = None,
         candidates: str | SourceFactory | None = None, rerank: str = "exact",
         allowed: AllowedFunction | None = None,
         # Algorithm 2: exploration and learning.
@@ -149,7 +149,7 @@ class Wolpertinger(LoggedAlgorithm):
     def _settle_update_ratio(self, transitions: int) -> None:
         """Updates per transition for a run of this length, unless the user has said how many; verbose, say so."""
         if self._arguments["train_freq"] is None and self._arguments["gradient_steps"] is None:
-            steps, self.gradient_steps = update_ratio(self.defaults.updates, transitions, self.n_envs)
+            steps, self.gradient_steps = self.defaults.update_ratio(transitions, self.n_envs)
             self.train_freq = TrainFreq(steps, TrainFrequencyUnit.STEP)  # type: ignore[assignment]
         if self.verbose >= 1:
             every = f"{self.train_freq.frequency} {self.train_freq.unit.value}(s)"  # type: ignore[union-attr]

@@ -11,24 +11,25 @@ from gymnasium import spaces
 
 from wolpertinger.actions import ActionSet
 from wolpertinger.agent.exploration import Exploration
-from wolpertinger.learners import DDPG, TD3
-from wolpertinger.networks import MLP, PerItem, TwoTower
-from wolpertinger.policy import BestByCritic, Nearest, TopItems
+from wolpertinger.learners import DDPG, TD3, Offline
+from wolpertinger.networks import MLP, Factored, PerItem, TwoTower
+from wolpertinger.policy import BestByCritic, BestByFactor, Nearest, TopItems
 from wolpertinger.settings import check_choice
 
 PRESETS = ("auto", "paper")
 MAX_SEARCHED = 2**20  # actions that the critic searches all of, unless they are levels of controls
 # Updates that a run is worth, if it is long enough: with fewer a short run learns little, with more it takes longer
 # than it gains.
-SEARCH_UPDATES, ACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 1_250
+SEARCH_UPDATES, ACTOR_UPDATES, FACTOR_UPDATES, NEIGHBOUR_UPDATES = 2_500, 200_000, 5_000, 1_250
 # Of a critic that searches many actions: what an action changes within some ten steps. Values of a longer horizon are
 # so much larger than what tells actions apart that their errors decide.
 SEARCH_HORIZON = {"gamma": 0.9, "tau": 0.01}
 # Where there are few actions, noise of one try is soon averaged out: more updates, a longer horizon and returns of
 # three steps pay.
-FEW_ACTIONS, FEW_UPDATES, FEW_GAMMA = 64, 5_000, 0.95
+FEW_ACTIONS, FEW_UPDATES, FEW_GAMMA = 64, 5_000, 0.98
 PAPER_UPDATES = 10**18  # one after every transition
-MOST_TRANSITIONS = 16  # per update, however long the run
+FEW_TRANSITIONS = 4  # per update of few actions and of factors, however long the run: what it sees it learns from
+MAX_FACTORS = 256  # of controls whose levels are searched one by one: a few outputs of the network for each
 EXACT_TARGETS = 10_000  # actions up to which line 13 searches all of A, and does not sample
 COMMON = {"learning_rate": 1e-3, "gamma": 0.99, "tau": 0.005, "batch_size": 256, "n_steps": 1, "standardize": True}
 NEIGHBOURS = 64  # candidates around a proto-action
@@ -43,6 +44,13 @@ class Defaults:
     """That a run is worth: `update_ratio` turns it into train_freq and gradient_steps."""
     policy_kwargs: dict[str, Any]
     why: str
+    most_transitions: int = 16
+    """For each update, however long the run."""
+
+    def update_ratio(self, transitions: int, n_envs: int) -> tuple[int, int]:
+        """Steps of all environments between two trainings, and updates in each, for a run of so many transitions."""
+        per_update = min(self.most_transitions, max(1, round(transitions / self.updates)))
+        return max(1, per_update // n_envs), max(1, n_envs // per_update)
 
 
 def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spaces.Space) -> Defaults:
@@ -53,28 +61,44 @@ def choose_defaults(given: dict[str, Any], actions: ActionSet, observations: spa
     if actions.slots is not None and _is_any(given["candidates"], TopItems) and _is_any(given["critic"], PerItem):
         return _with_top_items(actions)
     is_searched = actions.is_listable and actions.n <= MAX_SEARCHED and not actions.is_ordinal
+    if isinstance(given["candidates"], BestByFactor) or isinstance(given["critic"], Factored):
+        return _with_factors(actions, can_look_ahead=_can_look_ahead(given, observations))
     if given["candidates"] is not None:
         is_searched = not getattr(given["candidates"], "needs_actor", True)
     elif given["critic"] is not None:
         is_searched = is_searched and given["critic"].has_keys
     if is_searched and actions.n <= FEW_ACTIONS:
-        own_buffer = given["replay_buffer_class"] is not None or given["optimize_memory_usage"]
-        return _with_few(actions, can_look_ahead=not (own_buffer or isinstance(observations, spaces.Dict)))
+        return _with_few(actions, can_look_ahead=_can_look_ahead(given, observations))
     if is_searched:
         return _with_search(actions)
+    if actions.is_ordinal and _is_factored(given, actions):
+        return _with_factors(actions, can_look_ahead=_can_look_ahead(given, observations))
     if actions.is_ordinal:
         return _with_actor(actions, unit_features=_is_any(given["learner"], TD3))
     return _with_neighbours(actions)
 
 
+def _can_look_ahead(given: dict[str, Any], observations: spaces.Space) -> bool:
+    """Whether there may be returns of several steps: Stable-Baselines3's buffers of Dict observations, and buffers of
+    one's own, know none.
+    """
+    has_own_buffer = given["replay_buffer_class"] is not None or given["optimize_memory_usage"]
+    return not (has_own_buffer or isinstance(observations, spaces.Dict))
+
+
+def _is_factored(given: dict[str, Any], actions: ActionSet) -> bool:
+    """Whether a critic of factors fits what the user has said; TD3, learning from a log, and noise on the proto-action
+    alone ask for an actor.
+    """
+    exploration = given["exploration"]
+    has_noise_alone = exploration is not None and not (exploration.epsilon or exploration.final_epsilon)
+    asks_for_actor = isinstance(given["learner"], TD3 | Offline) or has_noise_alone
+    fits = given["critic"] is None and given["candidates"] is None and not asks_for_actor
+    return fits and actions.levels is not None and len(actions.levels) <= MAX_FACTORS
+
+
 def _is_any(given: Any, kind: type) -> bool:
     return given is None or isinstance(given, kind)
-
-
-def update_ratio(updates: int, transitions: int, n_envs: int) -> tuple[int, int]:
-    """Steps of all environments between two trainings, and updates in each, for a run of so many transitions."""
-    per_update = min(MOST_TRANSITIONS, max(1, round(transitions / updates)))
-    return max(1, per_update // n_envs), max(1, n_envs // per_update)
 
 
 def _with_search(actions: ActionSet) -> Defaults:
@@ -96,14 +120,11 @@ def _with_search(actions: ActionSet) -> Defaults:
 
 
 def _with_few(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
-    """The same for sets of which every action is tried again and again: what is far away is learned in time.
-
-    Stable-Baselines3's buffers of Dict observations, and buffers of one's own, know no returns of several steps.
-    """
+    """The same for sets of which every action is tried again and again: what is far away is learned in time."""
     many = _with_search(actions)
     ahead = {"gamma": FEW_GAMMA, "n_steps": 3 if can_look_ahead else 1}
     arguments = {**many.arguments, **COMMON, "batch_size": 128, **ahead}
-    return replace(many, arguments=arguments, updates=FEW_UPDATES)
+    return replace(many, arguments=arguments, updates=FEW_UPDATES, most_transitions=FEW_TRANSITIONS)
 
 
 def _with_top_items(actions: ActionSet) -> Defaults:
@@ -132,6 +153,28 @@ def _with_neighbours(actions: ActionSet) -> Defaults:
         updates=NEIGHBOUR_UPDATES,
         policy_kwargs={"net_arch": [256, 128], "layer_norm": True, "predict_by": "target"},
         why=f"{_describe(actions)}: the critic picks among the {k} nearest to the actor's proposal",
+    )
+
+
+def _with_factors(actions: ActionSet, *, can_look_ahead: bool) -> Defaults:
+    """Each factor's best level by a critic that is a sum over the factors: no actor that runs into a corner.
+
+    With features of length 1 what has never been seen is not promised much; without, values of some controls diverge.
+    """
+    return Defaults(
+        arguments={
+            "k": 1,
+            "critic": Factored(),
+            "candidates": BestByFactor(),
+            "learner": DDPG(),
+            "exploration": Exploration(noise=None, epsilon=0.1),
+            **COMMON,
+            "n_steps": 3 if can_look_ahead else 1,
+        },
+        updates=FACTOR_UPDATES,
+        most_transitions=FEW_TRANSITIONS,
+        policy_kwargs={"net_arch": [256, 256], "unit_features": True, "n_critics": 2},
+        why=f"{_describe(actions)}: each factor's best level by a critic that is a sum over the factors",
     )
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.learners import Networks
-from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower
+from wolpertinger.networks import MLP, Actor, Critic, Factored, PerItem, TwoTower
 from wolpertinger.policy import Nearest, Policy, Ranking, States
 from wolpertinger.policy.scoring import Scorer, score_exactly
 from wolpertinger.policy.screening import EightBitScreen
@@ -57,7 +57,7 @@ class WolpertingerPolicy(BasePolicy):
         actions: ActionSet,
         k: int,
         rerank: str = "exact",
-        critic: MLP | TwoTower | PerItem | None = None,
+        critic: MLP | TwoTower | PerItem | Factored | None = None,
         candidates: SourceFactory | None = None,
         predict_by: str = "critic",
         net_arch: list[int] | dict[str, list[int]] | None = None,

@@ -9,6 +9,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor, nn
 
 from wolpertinger.actions import ActionSet
+from wolpertinger.networks.factored import Factored
 from wolpertinger.networks.layers import Shape, hidden_layers
 from wolpertinger.networks.mlp import MLP
 from wolpertinger.networks.per_item import PerItem
@@ -17,15 +18,17 @@ from wolpertinger.networks.two_tower import TwoTower
 from wolpertinger.settings import Settings, check_number, read_settings
 
 MAX_CRITICS, MAX_DROPOUT = 100, 0.99
-CRITICS: dict[str, type[Settings]] = {"mlp": MLP, "two-tower": TwoTower, "per-item": PerItem}
+CRITICS: dict[str, type[Settings]] = {"mlp": MLP, "two-tower": TwoTower, "per-item": PerItem, "factored": Factored}
 """The forms of a critic, by their short names."""
 
 
-def make_critic_settings(critic: Any) -> MLP | TwoTower | PerItem:
+def make_critic_settings(critic: Any) -> MLP | TwoTower | PerItem | Factored:
     """The form of the critic from `critic="mlp"`, `critic=TwoTower(...)` or its JSON."""
     settings = read_settings("critic", critic, CRITICS)
-    if not isinstance(settings, MLP | TwoTower | PerItem):
-        raise TypeError(f"critic={critic!r}: give MLP(...), TwoTower(...) or, for slates, PerItem(...)")
+    if not isinstance(settings, MLP | TwoTower | PerItem | Factored):
+        raise TypeError(
+            f"critic={critic!r}: give MLP(...), TwoTower(...), for slates PerItem(...), or for levels Factored(...)"
+        )
     return settings
 
 
@@ -50,7 +53,7 @@ class Critic(ScaledModel):
         n_critics: int = 1,
         state_arch: list[int] | None = None,
         dropout: float = 0.0,
-        form: MLP | TwoTower | PerItem | None = None,
+        form: MLP | TwoTower | PerItem | Factored | None = None,
         normalize_images: bool = True,
     ) -> None:
         super().__init__(observation_space, action_space, actions, features_extractor, normalize_images)
@@ -67,7 +70,8 @@ class Critic(ScaledModel):
             width = state_arch[-1]
         n_actions = int(actions.space.n) if actions.is_numbered else actions.n  # type: ignore[union-attr]
         others = (dropout, actions.is_numbered, actions.slots, unit_features)
-        shape = Shape(width, actions.dim, n_actions, net_arch, activation_fn, layer_norm, learned, *others)
+        levels = None if actions.levels is None else self.scale.to_level_inputs(actions.levels)
+        shape = Shape(width, actions.dim, n_actions, net_arch, activation_fn, layer_norm, learned, *others, levels)
         self.q_networks = nn.ModuleList((form or MLP())(shape) for _ in range(n_critics))
         self.values = Standardize()
         """Networks say values in standard units: whatever the reward's unit, they learn numbers of about 1."""

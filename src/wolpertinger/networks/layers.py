@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -28,6 +30,8 @@ class Shape:
     """Items of a slate, where actions are slates."""
     unit_features: bool = False
     """Whether what the last layer reads is brought to length 1."""
+    levels: tuple[npt.NDArray[np.float32], ...] | None = None
+    """Of each factor (i, m), as the network reads them, where actions are combinations of levels."""
 
     def hidden(self) -> list[nn.Module]:
         """The layers that follow the first one."""

@@ -1,6 +1,9 @@
 """The scaling of the actions' vectors, and the base of the networks that scale."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel
@@ -51,6 +54,14 @@ class VectorScale(nn.Module):
         hardly see the action.
         """
         return self.to_unit(vectors) / self.spread
+
+    def to_level_inputs(self, levels: Sequence[npt.NDArray]) -> tuple[npt.NDArray[np.float32], ...]:
+        """The same of the levels of each factor, (i,) or (i, m): (i, m)."""
+        parts = [np.array(own, np.float32).reshape(len(own), -1) for own in levels]
+        ends = np.cumsum([own.shape[1] for own in parts]).tolist()
+        middle, divisor, spread = (part.numpy(force=True) for part in (self.middle, self.divisor, self.spread))
+        own = (slice(end - part.shape[1], end) for part, end in zip(parts, ends, strict=True))
+        return tuple((part - middle[at]) / divisor[at] / spread for part, at in zip(parts, own, strict=True))
 
     def stretch(self, differences: Tensor) -> Tensor:
         """Differences of the critic's inputs, for differences of vectors, which are overwritten."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from wolpertinger.policy.candidates import Candidates
 from wolpertinger.policy.critic_search import BestByCritic, Union
+from wolpertinger.policy.factors import BestByFactor
 from wolpertinger.policy.policy import Policy
 from wolpertinger.policy.ranking import Ranking
 from wolpertinger.policy.slates import SlotBySlot, TopItems
@@ -18,6 +19,7 @@ SOURCES: dict[str, type[Settings]] = {
     "all": Everything,
     "slots": SlotBySlot,
     "top": TopItems,
+    "factors": BestByFactor,
 }
 """Where candidates come from, by short names."""
 
@@ -30,6 +32,7 @@ def make_source_settings(candidates: Any) -> SourceFactory:
 __all__ = [
     "SOURCES",
     "BestByCritic",
+    "BestByFactor",
     "CandidateSource",
     "Candidates",
     "Everything",

@@ -130,7 +130,7 @@ def controls() -> str:
 def factored() -> str:
     """Forms of a critic for levels of controls, and updates per transition."""
     lines = [
-        "| task | critic and learner | returns of | transitions an update | seed | steps | scores on the way | seconds |",
+        "| task | critic and learner | returns of | transitions an update | seed | steps | scores on the way | s |",
         "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |",
     ]
     for row in json.loads((RESULTS / "suite" / "factored.json").read_text())["rows"]:

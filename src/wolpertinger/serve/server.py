@@ -1,7 +1,6 @@
 """The process: a socket, a web server, an end that answers what was accepted."""
 
 import logging
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from wolpertinger.serve.service import Service
 from wolpertinger.serve.source import NAME, Source
 
 CONNECTIONS = 4_096
-# Seconds. After each lookup and product the policy's thread waits this long for the interpreter, if the web server is
-# busy, and the other way round; Python's own 5 ms add up to half a second a batch.
-SWITCH = 5e-4
 GRACE = 30  # seconds that requests have to be answered in, at the end
 
 
@@ -65,6 +61,5 @@ def serve(server: uvicorn.Server) -> None:
     socket.listen(config.backlog)  # who asks from now on is answered, if a moment later
     scheme = "https" if config.ssl_certfile else "http"
     host = f"[{config.host}]" if ":" in config.host else config.host
-    sys.setswitchinterval(SWITCH)
     print(f"serving at {scheme}://{host}:{socket.getsockname()[1]}", flush=True)
     server.run(sockets=[socket])

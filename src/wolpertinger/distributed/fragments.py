@@ -15,8 +15,8 @@ Infos = list[dict[str, Any]]
 class Order:
     """What the learner asks of a worker: the next fragment, by the newest weights."""
 
-    number: int
-    """Of the fragment: 0 is the first of a worker's incarnation."""
+    serial: tuple[int, int, int]
+    """Worker, its incarnation, number of the fragment: no two orders of a run have the same."""
     updates: int
     """Of the learner, when it published the weights that come along."""
     position: int
@@ -29,8 +29,6 @@ class Order:
 class Fragment:
     """Steps of a worker's environments: arrays (steps, environments, ...)."""
 
-    worker: int
-    incarnation: int
     order: Order
     first: npt.NDArray[Any]
     """Observations before the first step (environments, ...)."""
@@ -45,11 +43,6 @@ class Fragment:
     """By step and environment, where there is one."""
     acting: dict[str, Any]
     """What `Diagnostics` saw of acting."""
-
-    @property
-    def serial(self) -> tuple[int, int, int]:
-        """Worker, incarnation, number: no two fragments of a run have the same."""
-        return self.worker, self.incarnation, self.order.number
 
     def __len__(self) -> int:
         return len(self.actions)

@@ -39,7 +39,8 @@ class Learner(Wolpertinger):
         started = super()._setup_learn(*args, **kwargs)
         if self.restrictions.is_used:
             raise ValueError("states that say what they allow are not collected by workers: train without Ray")
-        self._ages: list[int] = []
+        self.ages: list[int] = []
+        """Of the weights of each fragment since the log was written, in updates."""
         return started
 
     def collect_rollouts(self, env: VecEnv, callback: BaseCallback, *args: Any, **kwargs: Any) -> RolloutReturn:
@@ -83,13 +84,13 @@ class Learner(Wolpertinger):
         self._last_obs = fragment.first
         self.faults.unknown = fragment.unknown
         self.diagnostics.merge(fragment.acting)
-        self._ages.append(self._n_updates - fragment.order.updates)
+        self.ages.append(self._n_updates - fragment.order.updates)
 
     def dump_logs(self) -> None:
-        if self._ages:
-            self.logger.record("workers/weights_age", float(np.mean(self._ages)))
-            self.logger.record("workers/weights_age_max", max(self._ages))
-            self._ages.clear()
+        if self.ages:
+            self.logger.record("workers/weights_age", float(np.mean(self.ages)))
+            self.logger.record("workers/weights_age_max", max(self.ages))
+            self.ages.clear()
         after_warm_up = max(1, self.num_timesteps - self.learning_starts)
         self.logger.record("workers/updates_per_transition", self._n_updates / after_warm_up)
         for name, number in self.workers.stats().items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from wolpertinger import runs
 from wolpertinger.distributed.cluster import connected
 from wolpertinger.distributed.learner import Learner
-from wolpertinger.distributed.workers import PUBLISH_EVERY, Workers
+from wolpertinger.distributed.workers import PUBLISH_EVERY, SPARES, Workers
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.runs.config import RunConfig, read_config
 from wolpertinger.runs.signals import Stop
@@ -66,7 +66,7 @@ def _learner(
     check_number("workers", workers, least=1, most=MAX_WORKERS, whole=True)
     check_number("fragment_steps", fragment_steps, least=1, whole=True, optional=True)
     check_number("publish_every", publish_every, least=1, whole=True)
-    with connected(address, WHAT, processors=workers) as ray:
+    with connected(address, WHAT, processors=workers + SPARES) as ray:
         crew = Workers(ray, config, workers, steps=fragment_steps, publish_every=publish_every)
         try:
             yield Learner.with_workers(crew)

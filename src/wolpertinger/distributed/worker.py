@@ -32,12 +32,14 @@ class Worker:
     Environments and agent are made at the first fragment, so that an error of theirs is the learner's to raise.
     """
 
-    def __init__(self, config: RunConfig, worker: int, incarnation: int, steps: int) -> None:
+    def __init__(self, config: RunConfig, steps: int) -> None:
         torch.set_num_threads(1)
         self.config, self.steps = config, steps
-        self.worker, self.incarnation = worker, incarnation
         self._updates = 0
         self._agent: Wolpertinger | None = None
+
+    def stand_by(self) -> None:
+        """Answers once the process has started."""
 
     def collect(self, order: Order, weights: Weights) -> Fragment:
         """Take the next steps by these weights."""
@@ -50,8 +52,6 @@ class Worker:
         taken = [self._step(agent) for _ in range(self.steps)]
         actions, observations, rewards, dones, infos = zip(*taken, strict=True)
         return Fragment(
-            worker=self.worker,
-            incarnation=self.incarnation,
             order=order,
             first=np.asarray(first),
             unknown=unknown,
@@ -65,7 +65,7 @@ class Worker:
 
     def _begin(self, order: Order) -> Wolpertinger:
         # Each incarnation of each worker has episodes of its own, as has each session of a run.
-        seeds = np.random.SeedSequence([self.config.seed, self.worker, self.incarnation, order.position])
+        seeds = np.random.SeedSequence([self.config.seed, *order.serial, order.position])
         # Nothing is learned here: the buffer holds the last step.
         settings = {**self.config.agent, "buffer_size": self.config.n_envs}
         config = replace(self.config, seed=int(seeds.generate_state(1)[0]), agent=settings)
@@ -89,5 +89,5 @@ class Worker:
         actions, _ = agent._sample_action(agent.learning_starts, n_envs=agent.n_envs)
         observations, rewards, dones, infos = agent.env.step(actions)
         agent.num_timesteps += agent.n_envs
-        agent._store_transition(agent.replay_buffer, actions, observations, rewards, dones, infos)  # type: ignore[arg-type]
+        agent._store_transition(agent.replay_buffer, actions, observations, rewards, dones, infos)
         return actions, observations, rewards, dones, infos

@@ -15,6 +15,7 @@ TRANSITIONS = 64  # of a fragment, at least
 RETURNS = 10  # n-step returns end with a fragment: it is so many of them long
 ORDERED = 2  # fragments that a worker is asked for ahead: one to work on, one to go on with
 PUBLISH_EVERY = 10  # updates
+SPARES = 1
 PATIENCE = 1.0  # seconds between two looks at whether the run is to stop
 LONGEST_PAUSE = 60.0  # seconds before a worker that dies again and again is replaced once more
 
@@ -49,10 +50,18 @@ class Workers:
 
     :param steps: of each environment in a fragment; None: about 64 transitions, more where returns have many steps.
     :param publish_every: updates between two publications of the weights.
+    :param spares: processes that have started and wait for a worker to be lost, which takes seconds otherwise.
     """
 
     def __init__(
-        self, ray: Any, config: RunConfig, count: int, *, steps: int | None = None, publish_every: int = PUBLISH_EVERY
+        self,
+        ray: Any,
+        config: RunConfig,
+        count: int,
+        *,
+        steps: int | None = None,
+        publish_every: int = PUBLISH_EVERY,
+        spares: int = SPARES,
     ) -> None:
         self.ray, self.config, self.count = ray, config, count
         self.steps, self.publish_every = steps or fragment_steps(config), publish_every
@@ -63,8 +72,10 @@ class Workers:
         """Seconds in which the learner had nothing to learn from."""
         self._weights: Any = None
         self._published = -1
-        for place in self.places:  # now, so that their processes start while the learner is made
-            self._hire(place)
+        # All start now, while the learner is made.
+        for place in self.places:
+            place.actor, place.incarnation = self._start(), 0
+        self._spares = deque(self._start_spare() for _ in range(spares))
 
     def stats(self) -> dict[str, float]:
         """What the log shows of them."""
@@ -76,7 +87,9 @@ class Workers:
         self._order(learner)
         oldest = {place.pending[0]: place for place in self.places if place.pending}
         began = time.perf_counter()
-        ready = self.ray.wait(list(oldest), timeout=PATIENCE)[0] if oldest else time.sleep(PATIENCE)
+        ready = self.ray.wait(list(oldest), timeout=PATIENCE)[0] if oldest else []
+        if not oldest:  # all of them were lost again and again
+            time.sleep(PATIENCE)
         self.waited += time.perf_counter() - began
         if not ready:
             return None
@@ -95,11 +108,11 @@ class Workers:
             self._bury(place, error)
             return None
         place.pending.popleft()
-        if fragment.serial != (place.number, place.incarnation, place.stored + 1):
+        if fragment.order.serial != (place.number, place.incarnation, place.stored + 1):
             self.dropped += 1
-            logger.warning("fragment %s came out of turn and is dropped", fragment.serial)
+            logger.warning("fragment %s came out of turn and is dropped", fragment.order.serial)
             return None
-        place.stored, place.deaths, self.fragments = fragment.order.number, 0, self.fragments + 1
+        place.stored, place.deaths, self.fragments = place.stored + 1, 0, self.fragments + 1
         self._order(learner, in_hand=1)
         return fragment
 
@@ -123,14 +136,32 @@ class Workers:
             while len(place.pending) < ORDERED:
                 ahead = in_hand + sum(len(other.pending) for other in self.places)
                 position = learner.num_timesteps + ahead * self.steps * self.config.n_envs
-                order = Order(place.ordered, self._publish(learner), position, learner._total_timesteps)
+                serial = place.number, place.incarnation, place.ordered
+                order = Order(serial, self._publish(learner), position, learner._total_timesteps)
                 place.pending.append(place.actor.collect.remote(order, self._weights))
                 place.ordered += 1
 
     def _hire(self, place: Place) -> None:
+        """Put a spare process in the place, if one has started, else a new one."""
         place.incarnation, place.ordered, place.stored = place.incarnation + 1, 0, -1
+        place.actor = self._spare() or self._start()
+
+    def _spare(self) -> Any:
+        started = self.ray.wait([answer for _, answer in self._spares], timeout=0)[0] if self._spares else []
+        if not started:
+            return None
+        self._spares.append(self._start_spare())
+        actor = next(actor for actor, answer in self._spares if answer == started[0])
+        self._spares = deque(spare for spare in self._spares if spare[0] is not actor)
+        return actor
+
+    def _start_spare(self) -> tuple[Any, Any]:
+        actor = self._start()
+        return actor, actor.stand_by.remote()
+
+    def _start(self) -> Any:
         actor = self.ray.remote(Worker).options(num_cpus=1, max_restarts=0, max_task_retries=0)
-        place.actor = actor.remote(self.config, place.number, place.incarnation, self.steps)
+        return actor.remote(self.config, self.steps)
 
     def _publish(self, learner: Wolpertinger) -> int:
         """Put the weights where workers find them, if they are old; returns the updates that they have."""
@@ -140,9 +171,9 @@ class Workers:
 
     def close(self) -> None:
         """End all workers."""
-        for place in self.places:
-            if place.actor is not None:
-                self.ray.kill(place.actor)
+        for actor in (*(place.actor for place in self.places), *(actor for actor, _ in self._spares)):
+            if actor is not None:
+                self.ray.kill(actor)
 
 
 def fragment_steps(config: RunConfig) -> int:

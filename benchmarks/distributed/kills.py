@@ -142,7 +142,10 @@ def summarise(workers: Any, marks: dict[str, Any], options: argparse.Namespace) 
     def rate(start: float, stop: float) -> dict[str, float]:
         own = times[(times[:, 0] >= start) & (times[:, 0] < stop)]
         edges = np.concatenate([[start], own[:, 0], [stop]])
-        return {"transitions_per_second": len(own) * ENVS / (stop - start), "longest_pause": float(np.diff(edges).max())}
+        return {
+            "transitions_per_second": len(own) * ENVS / (stop - start),
+            "longest_pause": float(np.diff(edges).max()),
+        }
 
     quiet = [rate(marks["begun"], marks["killing"]), rate(marks["quiet"] + options.every, marks["node"])]
     killing = rate(marks["killing"], marks["quiet"])
@@ -169,7 +172,8 @@ def stored_in(folder: Path, config: RunConfig) -> dict[str, int]:
     agent = Wolpertinger.load(folder / "state", env=env)
     buffer, rows = agent.replay_buffer, agent.replay_buffer.size()
     obs, next_obs, actions, rewards = (
-        part[:rows].reshape(rows * ENVS, -1) for part in (buffer.observations, buffer.next_observations, buffer.actions, buffer.rewards)
+        part[:rows].reshape(rows * ENVS, -1)
+        for part in (buffer.observations, buffer.next_observations, buffer.actions, buffer.rewards)
     )
     levels = agent.actions.embed(actions[:, 0])[:, 0]
     return {**count_faults(obs, next_obs, levels, rewards[:, 0]), "counted_by_the_run": agent.num_timesteps}

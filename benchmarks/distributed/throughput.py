@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.measure import commit, say, spread, write_result
 from wolpertinger import Wolpertinger
+from wolpertinger.distributed.fragments import Fragment
 from wolpertinger.distributed.learner import Learner
 from wolpertinger.distributed.workers import Workers
 from wolpertinger.runs import RunConfig, make_config
@@ -24,15 +25,28 @@ SETTINGS = {"train_freq": UPDATE_EVERY, "gradient_steps": 1, "batch_size": 64, "
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--transitions", type=int, default=1_500)
+    parser.add_argument("--transitions", type=int, default=1_000)
     options = parser.parse_args()
     import ray
 
     ray.init(num_cpus=2 * (WORKERS + 1), include_dashboard=False, logging_level="error", log_to_driver=False)
     result = {kind: compare(ray, kind, options.rounds, options.transitions) for kind in ("waiting", "working")}
     ray.shutdown()
-    facts = {"workers": WORKERS, "milliseconds_per_step": 2, "transitions_per_round": options.transitions}
+    facts = {
+        "workers": WORKERS,
+        "transitions_per_update": UPDATE_EVERY,
+        "milliseconds_per_step": 2,
+        "transitions_per_round": options.transitions,
+    }
     say(f"{write_result('distributed.throughput', {'commit': commit(), **facts, **result})}")
+
+
+class Aging(Learner):
+    """A learner that remembers the age of the weights of every fragment, in updates."""
+
+    def _begin_fragment(self, fragment: Fragment) -> None:
+        super()._begin_fragment(fragment)
+        self.workers.weights_ages.append(self.ages[-1])  # type: ignore[attr-defined]
 
 
 def compare(ray: Any, kind: str, rounds: int, transitions: int) -> dict[str, Any]:
@@ -40,8 +54,9 @@ def compare(ray: Any, kind: str, rounds: int, transitions: int) -> dict[str, Any
     env = {"env_id": f"benchmarks.distributed.stamped:{kind.capitalize()}-v0", "levels": 101}
     config = make_config("control", env=env, n_envs=1, steps=10**6, changes=SETTINGS)
     alone = make_agent(config, make_env(config))
-    workers = Workers(ray, config, WORKERS, spares=0)
-    learner = make_agent(config, make_env(config), agent_class=Learner.with_workers(workers))
+    workers: Any = Workers(ray, config, WORKERS, spares=0)
+    workers.weights_ages = []
+    learner = make_agent(config, make_env(config), agent_class=Aging.with_workers(workers))
     rates: dict[str, list[float]] = {"one_process": [], "workers": []}
     for number in range(rounds + 1):  # the first round is the warm-up's
         for name, agent in (("one_process", alone), ("workers", learner)):
@@ -49,11 +64,18 @@ def compare(ray: Any, kind: str, rounds: int, transitions: int) -> dict[str, Any
             began = time.perf_counter()
             agent.learn(transitions, reset_num_timesteps=False)
             rates[name].append(transitions / (time.perf_counter() - began))
-        say(f"{kind}: {rates['one_process'][-1]:,.0f} and {rates['workers'][-1]:,.0f} a second, load {os.getloadavg()[0]:.1f}")
+        say(
+            f"{kind}: {rates['one_process'][-1]:,.0f} and {rates['workers'][-1]:,.0f} a second, load {os.getloadavg()[0]:.1f}"
+        )
     workers.close()
     ratios = [many / one for one, many in zip(rates["one_process"][1:], rates["workers"][1:], strict=True)]
     summary = {name: spread(own[1:]) for name, own in rates.items()}
-    return {**summary, "ratio": spread(ratios), "weights_age": spread(learner.ages), **counts(alone, learner, config)}
+    return {
+        **summary,
+        "ratio": spread(ratios),
+        "weights_age": spread(workers.weights_ages),
+        **counts(alone, learner, config),
+    }
 
 
 def counts(alone: Wolpertinger, learner: Learner, config: RunConfig) -> dict[str, float]:

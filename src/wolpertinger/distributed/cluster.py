@@ -21,24 +21,31 @@ def import_ray(what: str) -> Any:
     return ray
 
 
-@contextmanager
-def connected(address: str | None, what: str, *, processors: int) -> Iterator[Any]:
+def connect(address: str | None, what: str, *, processors: int) -> Any:
     """Ray, connected to the cluster at `address`, or to that of RAY_ADDRESS, or to one started here with so many
-    logical processors. A connection that is there already is used, and left as it is.
+    logical processors, which ends with the process. A connection that is there already is used.
     """
     ray = import_ray(what)
     if ray.is_initialized():
-        yield ray
-        return
+        return ray
     address = address or os.environ.get("RAY_ADDRESS") or LOCAL
     own: dict[str, Any] = {"num_cpus": processors, "include_dashboard": False} if address == LOCAL else {}
     _require_cluster(address)
     with _signals_as_they_are():
         ray.init(address=address, logging_level="error", **own)
+    return ray
+
+
+@contextmanager
+def connected(address: str | None, what: str, *, processors: int) -> Iterator[Any]:
+    """`connect` for a `with` block; a connection that was there before stays."""
+    is_ours = not import_ray(what).is_initialized()
+    ray = connect(address, what, processors=processors)
     try:
         yield ray
     finally:
-        ray.shutdown()
+        if is_ours:
+            ray.shutdown()
 
 
 def _require_cluster(address: str) -> None:

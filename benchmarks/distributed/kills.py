@@ -59,9 +59,8 @@ class Timed(Learner):
 
 def kill_workers(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Phases of one run: quiet, kills, quiet, a node less."""
-    from ray.cluster_utils import Cluster
-
     import ray
+    from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     nodes = [cluster.add_node(num_cpus=2) for _ in range(NODES)]

@@ -64,9 +64,8 @@ def compare(ray: Any, kind: str, rounds: int, transitions: int) -> dict[str, Any
             began = time.perf_counter()
             agent.learn(transitions, reset_num_timesteps=False)
             rates[name].append(transitions / (time.perf_counter() - began))
-        say(
-            f"{kind}: {rates['one_process'][-1]:,.0f} and {rates['workers'][-1]:,.0f} a second, load {os.getloadavg()[0]:.1f}"
-        )
+        one, many = (own[-1] for own in rates.values())
+        say(f"{kind}: {one:,.0f} and {many:,.0f} a second, load {os.getloadavg()[0]:.1f}")
     workers.close()
     ratios = [many / one for one, many in zip(rates["one_process"][1:], rates["workers"][1:], strict=True)]
     summary = {name: spread(own[1:]) for name, own in rates.items()}

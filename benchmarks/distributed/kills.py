@@ -27,7 +27,6 @@ from wolpertinger.runs.build import make_env
 
 WORKERS, NODES = 3, 3
 ENVS = 4
-KILLED_AT = 5_000  # steps of a learner
 
 
 def main() -> None:
@@ -178,17 +177,17 @@ def stored_in(folder: Path, config: RunConfig) -> dict[str, int]:
     return {**count_faults(obs, next_obs, levels, rewards[:, 0]), "counted_by_the_run": agent.num_timesteps}
 
 
-def kill_learner(folder: Path) -> dict[str, Any]:
+def kill_learner(folder: Path, steps: int = 12_000, killed_at: int = 5_000) -> dict[str, Any]:
     """Kill the process of a learner amid its run, with all that it started, and resume from the last checkpoint."""
-    config, run = config_of(steps=12_000), folder / "learner"
+    config, run = config_of(steps=steps), folder / "learner"
     code = (
         "import sys; from pathlib import Path; from benchmarks.distributed.kills import config_of; "
         "from wolpertinger import distributed; "
-        "distributed.train(config_of(steps=12_000), Path(sys.argv[1]), workers=2, quiet=True, checkpoint_seconds=2)"
+        f"distributed.train(config_of(steps={steps}), Path(sys.argv[1]), workers=2, quiet=True, checkpoint_seconds=2)"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(run)])
     progress = run / "logs" / "progress.csv"
-    while steps_of(progress) < KILLED_AT:
+    while steps_of(progress) < killed_at:
         time.sleep(0.1)
         if process.poll() is not None:
             raise RuntimeError("the run ended before it was killed")
@@ -201,7 +200,7 @@ def kill_learner(folder: Path) -> dict[str, Any]:
 
     distributed.resume(run, workers=2, quiet=True)
     stored = stored_in(run, config)
-    return {"killed_after": KILLED_AT, "resumed_at": before, "workers_left_behind": left, "stored": stored}
+    return {"killed_after": killed_at, "resumed_at": before, "workers_left_behind": left, "stored": stored}
 
 
 def steps_of(progress: Path) -> int:

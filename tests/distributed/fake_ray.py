@@ -1,4 +1,4 @@
-"""What our code uses of Ray, in this process: everything that is sent is pickled, actors can be killed, all in order."""
+"""What our code uses of Ray, in this process: what is sent is pickled, actors can be killed, all goes in order."""
 
 import pickle
 from types import SimpleNamespace

@@ -122,7 +122,7 @@ def test_rows_that_come_and_go(database):
         actions.refresh()
         assert actions.n == 101
     for attempt in (lambda: actions.add([[0] * DIM]), lambda: actions.remove([0])):
-        with pytest.raises(TypeError, match="rows .*changing and call refresh"):
+        with pytest.raises(TypeError, match=r"rows .*changing and call refresh"):
             attempt()
 
 
@@ -145,7 +145,11 @@ def test_an_agent_acts_on_it(database):
         ({"ef_search": 2_000}, ValueError, "ef_search=2000"),
         ({"timeout": 0}, ValueError, "timeout=0"),
         ({"table": 5}, TypeError, "table=5"),
-        ({"database": "postgresql://127.0.0.1:9/none"}, DatabaseUnavailableError, "items: the database does not answer"),
+        (
+            {"database": "postgresql://127.0.0.1:9/none"},
+            DatabaseUnavailableError,
+            "items: the database does not answer",
+        ),
     ],
 )
 def test_mistakes_are_named(options, error, message, database):

@@ -171,7 +171,7 @@ def test_wrong_options_are_named(options, message):
 
 def test_wrong_files_are_named(tmp_path):
     np.save(tmp_path / "doubles.npy", VECTORS.astype(np.float64))
-    with pytest.raises(ValueError, match="give a .npy file of float32"):
+    with pytest.raises(ValueError, match=r"give a \.npy file of float32"):
         ShardedTable(tmp_path / "doubles.npy")
     np.save(tmp_path / "all.npy", VECTORS)
     with pytest.raises(ValueError, match="shards=3 for 1 files: each is a shard"):

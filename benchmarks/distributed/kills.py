@@ -5,6 +5,7 @@ Three nodes of Ray's own test cluster are processes of this machine; a worker is
 
 import argparse
 import csv
+import logging
 import os
 import signal
 import subprocess
@@ -63,11 +64,11 @@ def kill_workers(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     nodes = [cluster.add_node(num_cpus=2) for _ in range(NODES)]
-    ray.init(address=cluster.address, logging_level="error", log_to_driver=False)
+    ray.init(address=cluster.address, logging_level=logging.ERROR, log_to_driver=False)
     lasts = options.killing_seconds + 2 * options.quiet_seconds + options.node_seconds
     config = config_of(seconds=lasts)
-    workers = Workers(ray, config, WORKERS)
-    workers.times = []  # type: ignore[attr-defined]
+    workers: Any = Workers(ray, config, WORKERS)
+    workers.times = []
     marks: dict[str, float] = {}
     plan = threading.Thread(target=carry_out, args=(options, cluster, nodes, workers, marks), daemon=True)
     plan.start()
@@ -75,7 +76,7 @@ def kill_workers(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     plan.join()
     workers.close()
     result = {
-        **summarise(workers, marks, options),  # type: ignore[attr-defined]
+        **summarise(workers, marks, options),
         "stored": stored_in(folder / "run", config),
     }
     ray.shutdown()

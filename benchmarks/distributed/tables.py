@@ -58,8 +58,9 @@ def kills_table() -> str:
             rows.append([name, f"{found[key]['transitions_per_second']:,.0f}", f"{found[key]['longest_pause']:.1f}"])
     stored, learner = found["stored"], found["learner"]
     resumed = learner["stored"]
+    who = f"{found['workers']} workers on {found['nodes']} nodes"
     text = (
-        f"{found['workers']} workers on {found['nodes']} nodes, one killed every {found['seconds_between_kills']:.0f} s. "
+        f"{who}, one killed every {found['seconds_between_kills']:.0f} s. "
         f"In the replay buffer afterwards: {stored['transitions']:,} transitions, {stored['corrupt']} corrupt, "
         f"{stored['twice']} twice. A learner killed after {learner['killed_after']:,} transitions went on from "
         f"{learner['resumed_at']:,} and ended with {resumed['transitions']:,}: {resumed['corrupt']} corrupt, "
@@ -102,10 +103,9 @@ def pgvector_table() -> str:
     headings = ["k", "pgvector (HNSW): recall, ms a query", "own index, recall 0.95", "own exact scan"]
     server = found["server"]
     text = (
-        f"{found['rows']:,} vectors of {found['dim']}; the database took {found['seconds_to_index']:,.0f} s to build its "
-        f"index. Server stopped: {server['errors']} of {server['asked_while_stopped']} lookups raised "
-        f"`DatabaseUnavailableError`; started again: {server['same_as_before']} of {server['asked_after']} answers were as "
-        f"before. {told_by(found)}"
+        f"{found['rows']:,} vectors of {found['dim']}; their index took {found['seconds_to_index']:,.0f} s to build. "
+        f"Server stopped: {server['errors']} of {server['asked_while_stopped']} lookups raised an error; started: "
+        f"{server['same_as_before']} of {server['asked_after']} answers were as before. {told_by(found)}"
     )
     return "\n".join([*lines(headings, rows), "", text])
 

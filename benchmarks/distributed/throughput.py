@@ -5,6 +5,7 @@ same number of transitions each, with one update of 64 for each, after a part th
 """
 
 import argparse
+import logging
 import os
 import time
 from typing import Any
@@ -14,7 +15,7 @@ from wolpertinger import Wolpertinger
 from wolpertinger.distributed.fragments import Fragment
 from wolpertinger.distributed.learner import Learner
 from wolpertinger.distributed.workers import Workers
-from wolpertinger.runs import RunConfig, make_config
+from wolpertinger.runs import make_config
 from wolpertinger.runs.build import make_agent, make_env
 
 WORKERS = 2
@@ -29,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     import ray
 
-    ray.init(num_cpus=2 * (WORKERS + 1), include_dashboard=False, logging_level="error", log_to_driver=False)
+    ray.init(num_cpus=2 * (WORKERS + 1), include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
     result = {kind: compare(ray, kind, options.rounds, options.transitions) for kind in ("waiting", "working")}
     ray.shutdown()
     facts = {
@@ -73,11 +74,11 @@ def compare(ray: Any, kind: str, rounds: int, transitions: int) -> dict[str, Any
         **summary,
         "ratio": spread(ratios),
         "weights_age": spread(workers.weights_ages),
-        **counts(alone, learner, config),
+        **counts(alone, learner),
     }
 
 
-def counts(alone: Wolpertinger, learner: Learner, config: RunConfig) -> dict[str, float]:
+def counts(alone: Wolpertinger, learner: Wolpertinger) -> dict[str, float]:
     """Updates per transition of both."""
     warm_up = SETTINGS["learning_starts"]
     return {

@@ -1,5 +1,6 @@
 """The connection to Ray: a cluster's, or one that is started on this machine for as long as it is needed."""
 
+import logging
 import os
 import signal
 import socket
@@ -32,7 +33,7 @@ def connect(address: str | None, what: str, *, processors: int) -> Any:
     own: dict[str, Any] = {"num_cpus": processors, "include_dashboard": False} if address == LOCAL else {}
     _require_cluster(address)
     with _signals_as_they_are():
-        ray.init(address=address, logging_level="error", **own)
+        ray.init(address=address, logging_level=logging.ERROR, **own)
     return ray
 
 

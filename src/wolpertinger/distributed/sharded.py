@@ -94,7 +94,7 @@ class ShardedTable(ActionSet):
         parts = cut(vectors, shards) if _parts is None else _parts
         ray = connect(address, "a table in shards", processors=len(parts) * replicas)
         sources = [(source, None if own is None else ray.put(own)) for source, own in parts]
-        own = {"replicas": replicas, "wait": wait, "resources": dict(resources or {})}
+        own: dict[str, Any] = {"replicas": replicas, "wait": wait, "resources": dict(resources or {})}
         self._shards = Shards(ray, sources, options, **own)
         self._learn_facts()
         self._lock = threading.RLock()

@@ -146,6 +146,14 @@ def test_a_replica_answers_for_another(fake):
     same(table, ActionTable(VECTORS))
 
 
+def test_replicas_answer_in_turn(fake):
+    table = sharded(shards=2, replicas=2)
+    for _ in range(6):
+        table.nearest(QUERIES, 5)
+    asked = [actor for actor, method in fake.calls if method == "search"]
+    assert [asked.count(actor) for actor in fake.actors] == [3, 3, 3, 3]
+
+
 def test_an_error_of_a_shard_is_the_callers(tmp_path):
     np.save(tmp_path / "wide.npy", np.zeros((4, 9), np.float32))
     np.save(tmp_path / "all.npy", VECTORS)

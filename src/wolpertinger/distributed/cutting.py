@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,16 @@ MANIFEST, FILE = "shards.json", "shard-{}.zip"
 FORMAT = 1
 SHARDS = 2  # unless the user says how many
 Part = tuple[Source, Vectors | None]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """The answer to a lookup: ids and squared distances (batch, k), nearest first."""
+
+    ids: Actions
+    distances: Distances
+    missing: tuple[int, ...]
+    """Numbers of the shards that did not answer: their rows were not looked at."""
 
 
 def cut(vectors: Any, shards: int | None) -> list[Part]:

@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +19,7 @@ from wolpertinger.distributed.cutting import (
     FILE,
     FORMAT,
     MANIFEST,
+    Lookup,
     Part,
     cut,
     join_stats,
@@ -31,7 +31,6 @@ from wolpertinger.distributed.shard import Change
 from wolpertinger.distributed.shards import Shards, ShardUnavailableError
 from wolpertinger.index import check_ids, read_ids
 from wolpertinger.index.base import check_k, check_queries, check_vectors
-from wolpertinger.index.shortlist import Distances
 from wolpertinger.index.tune import BUILD_SECONDS, check_recall
 from wolpertinger.settings import check_choice, check_number
 
@@ -39,16 +38,6 @@ WAIT = 30.0  # seconds
 STATS_SECONDS = 5.0  # that statistics are old at most
 
 logger = logging.getLogger("wolpertinger")
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """The answer to a lookup: ids and squared distances (batch, k), nearest first."""
-
-    ids: Actions
-    distances: Distances
-    missing: tuple[int, ...]
-    """Numbers of the shards that did not answer: their rows were not looked at."""
 
 
 class ShardedTable(ActionSet):

@@ -1,6 +1,5 @@
 """The actors that hold a catalogue's shards: who is there, who answers, and who comes back."""
 
-import itertools
 import logging
 import threading
 import time
@@ -28,6 +27,7 @@ class Replica:
     actor: Any
     ready: Any
     """A reference to the facts that `begin` returns."""
+    has_begun: bool = False
 
 
 @dataclass
@@ -40,6 +40,8 @@ class Place:
     changes: list[Change] = field(default_factory=list)
     replicas: list[Replica] = field(default_factory=list)
     n: int = 0
+    turn: int = 0
+    """Which replica answered last."""
     revived: int = 0
 
 
@@ -65,7 +67,7 @@ class Shards:
         spread = {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
         self.resources = {**spread, **resources, "max_restarts": 0, "max_task_retries": 0}
         self.places = [Place(source, sent) for source, sent in sources]
-        self._turn, self._lock = itertools.count(), threading.Lock()
+        self._lock = threading.Lock()
         for place in self.places:
             place.replicas = [self._begin(place) for _ in range(replicas)]
 
@@ -121,8 +123,10 @@ class Shards:
 
     def _ready(self, place: Place, until: float) -> Replica | None:
         """A replica that has begun, each in its turn; waits until then for one that has not."""
-        first = next(self._turn) % len(place.replicas)
-        candidates = place.replicas[first:] + place.replicas[:first]
+        place.turn = (place.turn + 1) % len(place.replicas)
+        candidates = place.replicas[place.turn :] + place.replicas[: place.turn]
+        if (begun_before := next((own for own in candidates if own.has_begun), None)) is not None:
+            return begun_before
         while True:
             begun, _ = self.ray.wait([own.ready for own in candidates], timeout=0)
             if not begun:
@@ -132,6 +136,7 @@ class Shards:
             replica = next(own for own in candidates if own.ready == begun[0])
             try:
                 self.ray.get(replica.ready)
+                replica.has_begun = True
                 return replica
             except self.ray.exceptions.RayTaskError:
                 raise

@@ -61,6 +61,6 @@ def count_faults(obs: npt.NDArray, next_obs: npt.NDArray, actions: npt.NDArray, 
     return {"transitions": len(obs), "corrupt": int((~right).sum()), "twice": len(obs) - len(seen)}
 
 
-gym.register("Stamped-v0", entry_point=f"{__name__}:Stamped")
+gym.register("Stamped-v0", entry_point=f"{__name__}:Stamped", nondeterministic=True)
 for name, options in (("Waiting", {"wait": 0.002}), ("Working", {"work": 0.002})):
-    gym.register(f"{name}-v0", entry_point=f"{__name__}:Stamped", kwargs=options)
+    gym.register(f"{name}-v0", entry_point=f"{__name__}:Stamped", nondeterministic=True, kwargs=options)

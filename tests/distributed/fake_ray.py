@@ -33,6 +33,7 @@ class Ref:
                 # Ray raises an error that is also of the class of its cause.
                 both = type(f"RayTaskError({type(error).__name__})", (RayTaskError, type(error)), {})
                 self.error = both(*error.args)
+                self.error.cause = error
         return self
 
 

@@ -49,6 +49,12 @@ def connected(address: str | None, what: str, *, processors: int) -> Iterator[An
             ray.shutdown()
 
 
+def cause_of(error: Exception) -> Exception:
+    """What an actor raised, of which Ray makes an error whose text is a whole traceback."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, Exception) else error
+
+
 def _require_cluster(address: str) -> None:
     """Refuse an address at which nobody listens: Ray itself asks it for ten minutes and then ends the process."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")

@@ -22,7 +22,7 @@ class Learner(Wolpertinger):
     """
 
     workers: ClassVar[Workers]
-    _playback: Playback
+    _playback: Playback | None = None
     _fragment: Fragment | None = None
     _row = 0
     _seen: tuple[Any, Any] | None = None
@@ -47,7 +47,8 @@ class Learner(Wolpertinger):
         own = self._last_obs, self._last_original_obs  # of its environments, which a checkpoint keeps with them
         while not self._has_steps():
             callback.on_rollout_start()  # checkpoints and signals do not wait for workers
-        self._playback = Playback(env)
+        if self._playback is None or self._playback.venv is not env:
+            self._playback = Playback(env)
         try:
             return super().collect_rollouts(self._playback, callback, *args, **kwargs)
         finally:
@@ -61,6 +62,7 @@ class Learner(Wolpertinger):
         while not self._has_steps():
             pass
         assert self._fragment is not None
+        assert self._playback is not None
         if self._row == 0:
             self._begin_fragment(self._fragment)
         elif self._seen is not None:

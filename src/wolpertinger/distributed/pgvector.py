@@ -207,11 +207,11 @@ class PgVectorActions(ActionSet):
             (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.empty(0),) * 3
         )
         places = places.astype(np.int64) - 1
-        order = np.lexsort((ids, distances, places))
+        ordered = np.lexsort((ids, distances, places))
         counts = np.bincount(places, minlength=len(points))
         column = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         found = np.full((len(points), k), -1, np.int64)
-        found[places[order], column] = ids[order]
+        found[places[ordered], column] = ids[ordered]
         return found, counts
 
     def _scanning(self, k: int) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wolpertinger.distributed.cluster import cause_of
 from wolpertinger.distributed.shard import Change, Facts, Shard, Source
 
+BEGUN_WITHIN = 60.0  # seconds, after which a warning says so
 logger = logging.getLogger("wolpertinger")
 
 
@@ -73,9 +75,12 @@ class Shards:
 
     def facts(self) -> list[Facts]:
         """Of each shard, once all have begun."""
-        found: list[Facts] = [self.ray.get([own.ready for own in place.replicas])[0] for place in self.places]
-        for place, own in zip(self.places, found, strict=True):
-            place.n = own.n
+        found: list[Facts] = []
+        for number, place in enumerate(self.places):
+            while (replica := self._ready(place, time.monotonic() + BEGUN_WITHIN)) is None:
+                logger.warning("shard %d has not begun yet: is there room for it in the cluster?", number)
+            found.append(self.ray.get(replica.ready))
+            place.n = found[-1].n
         return found
 
     def ask(self, method: str, questions: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -93,8 +98,8 @@ class Shards:
             for number, (replica, answer) in asked.items():
                 try:
                     answers[number] = self.ray.get(answer)
-                except self.ray.exceptions.RayTaskError:
-                    raise
+                except self.ray.exceptions.RayTaskError as error:
+                    raise cause_of(error) from error
                 except self.ray.exceptions.RayError as error:
                     self._revive(self.places[number], replica, error)
                     open_ones[number] = questions[number]
@@ -110,8 +115,8 @@ class Shards:
         for replica, answer in sent:
             try:
                 self.ray.get(answer)
-            except self.ray.exceptions.RayTaskError:
-                raise
+            except self.ray.exceptions.RayTaskError as error:
+                raise cause_of(error) from error
             except self.ray.exceptions.RayError as error:
                 self._revive(place, replica, error)  # which reads the changes
 
@@ -138,8 +143,8 @@ class Shards:
                 self.ray.get(replica.ready)
                 replica.has_begun = True
                 return replica
-            except self.ray.exceptions.RayTaskError:
-                raise
+            except self.ray.exceptions.RayTaskError as error:
+                raise cause_of(error) from error
             except self.ray.exceptions.RayError as error:  # it died amid its beginning
                 self._revive(place, replica, error)
                 candidates = list(place.replicas)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wolpertinger.agent import Wolpertinger
+from wolpertinger.distributed.cluster import cause_of
 from wolpertinger.distributed.fragments import Fragment, Order
 from wolpertinger.distributed.worker import Worker, read_weights
 from wolpertinger.runs.config import RunConfig
@@ -102,8 +103,8 @@ class Workers:
         errors = self.ray.exceptions
         try:
             fragment: Fragment = self.ray.get(place.pending[0])
-        except errors.RayTaskError:
-            raise  # of the environment or the policy, as it is: on one machine it would end the run as well
+        except errors.RayTaskError as error:
+            raise cause_of(error) from error  # of the environment or the policy: it ends a run on one machine as well
         except errors.RayError as error:
             self._bury(place, error)
             return None

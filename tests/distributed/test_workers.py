@@ -241,6 +241,16 @@ def test_an_interrupted_run_goes_on_with_or_without_workers(with_workers, fake, 
     assert faults_of(tmp_path / "run", config) == {"transitions": 600, "corrupt": 0, "twice": 0}
 
 
+def test_no_return_goes_on_from_a_worker_into_the_runs_own_environments(fake, tmp_path):
+    config = stamped(changes={**SMALL, "n_steps": 3, "train_freq": 1, "gradient_steps": 1})
+    with pytest.raises(Interrupted, match="go on with"):
+        distributed.train(config, tmp_path / "run", workers=2, quiet=True, stop=StopAt(60))
+    stored = Wolpertinger.load(tmp_path / "run" / "state", env=make_env(config)).replay_buffer.size()
+    runs.resume(tmp_path / "run", quiet=True)
+    buffer = Wolpertinger.load(tmp_path / "run" / "state", env=make_env(config)).replay_buffer
+    assert (buffer.timeouts[stored - 1] + buffer.dones[stored - 1] >= 1).all()
+
+
 def test_a_signal_is_heard_while_no_worker_answers(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(workers_module, "PATIENCE", 0.0)
     monkeypatch.setattr(type(fake), "wait", lambda self, refs, num_returns=1, timeout=None: ([], list(refs)))
@@ -296,6 +306,13 @@ def test_wrong_options_are_named(options, message, fake, tmp_path):
     with pytest.raises((ValueError, TypeError), match=message):
         distributed.train(stamped(), tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_a_run_is_refused_before_workers_start(fake, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        distributed.train(stamped(), tmp_path)
+    assert not fake.actors
 
 
 def test_without_ray_the_extra_is_named(monkeypatch, tmp_path):

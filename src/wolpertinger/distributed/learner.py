@@ -22,11 +22,10 @@ class Learner(Wolpertinger):
     """
 
     workers: ClassVar[Workers]
+    acts_elsewhere = True
     _playback: Playback | None = None
     _fragment: Fragment | None = None
     _row = 0
-    _seen: tuple[Any, Any] | None = None
-    """What the workers saw last, kept between two rollouts."""
 
     @classmethod
     def with_workers(cls, workers: Workers) -> type[Self]:
@@ -44,16 +43,11 @@ class Learner(Wolpertinger):
         return started
 
     def collect_rollouts(self, env: VecEnv, callback: BaseCallback, *args: Any, **kwargs: Any) -> RolloutReturn:
-        own = self._last_obs, self._last_original_obs  # of its environments, which a checkpoint keeps with them
         while not self._has_steps():
             callback.on_rollout_start()  # checkpoints and signals do not wait for workers
         if self._playback is None or self._playback.venv is not env:
             self._playback = Playback(env)
-        try:
-            return super().collect_rollouts(self._playback, callback, *args, **kwargs)
-        finally:
-            self._seen = self._last_obs, self._last_original_obs
-            self._last_obs, self._last_original_obs = own
+        return super().collect_rollouts(self._playback, callback, *args, **kwargs)
 
     def _sample_action(
         self, learning_starts: int, action_noise: Any = None, n_envs: int = 1
@@ -65,9 +59,6 @@ class Learner(Wolpertinger):
         assert self._playback is not None
         if self._row == 0:
             self._begin_fragment(self._fragment)
-        elif self._seen is not None:
-            self._last_obs, self._last_original_obs = self._seen
-        self._seen = None
         self._playback.shown = self._fragment.step(self._row)
         actions = self._fragment.actions[self._row]
         self._row += 1

@@ -10,6 +10,7 @@ from wolpertinger.distributed.learner import Learner
 from wolpertinger.distributed.workers import PUBLISH_EVERY, SPARES, Workers
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.runs.config import RunConfig, read_config
+from wolpertinger.runs.run_folder import check_folder
 from wolpertinger.runs.signals import Stop
 from wolpertinger.settings import check_number
 
@@ -37,6 +38,7 @@ def train(
     :param fragment_steps: steps of each environment between two messages of a worker; None: about 64 transitions.
     :param publish_every: updates between two publications of the weights.
     """
+    check_folder(folder, overwrite)  # before processes start
     with _learner(config, workers, address, fragment_steps, publish_every) as learner:
         return runs.train(
             config, folder, overwrite=overwrite, device=device, quiet=quiet, checkpoint_seconds=checkpoint_seconds,

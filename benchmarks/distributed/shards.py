@@ -27,17 +27,19 @@ QUERIES = np.random.default_rng(1).normal(size=(64, DIM)).astype(np.float32)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lookups", type=int, default=10_000)
-    parser.add_argument("--rows", type=int, default=10_000_000, help="in the file that is mapped")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="in the file that is mapped")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     import ray
 
     ray.init(num_cpus=2 * SHARDS, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    result = {f"killed_{name}": kill(ray, options.lookups, replicas) for name, replicas in KILLED.items()}
+    result: dict[str, Any] = {"commit": commit(), "shards": SHARDS, "dim": DIM}
     with tempfile.TemporaryDirectory() as folder:
         result["mapped"] = mapped(ray, Path(folder) / "vectors.npy", options.rows, options.rounds)
+    for name, replicas in KILLED.items():
+        result[f"killed_{name}"] = kill(ray, options.lookups, replicas)
+        say(f"{write_result('distributed.shards', result)}")
     ray.shutdown()
-    say(f"{write_result('distributed.shards', {'commit': commit(), 'shards': SHARDS, 'dim': DIM, **result})}")
 
 
 KILLED = {"alone": 1, "with_a_replica": 2}

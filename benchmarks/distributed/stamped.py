@@ -62,5 +62,6 @@ def count_faults(obs: npt.NDArray, next_obs: npt.NDArray, actions: npt.NDArray, 
 
 
 gym.register("Stamped-v0", entry_point=f"{__name__}:Stamped", nondeterministic=True)
-for name, options in (("Waiting", {"wait": 0.002}), ("Working", {"work": 0.002})):
+KINDS = {"Waiting": {"wait": 0.002}, "Working": {"work": 0.002}, "Dawdling": {"wait": 0.02}}
+for name, options in KINDS.items():
     gym.register(f"{name}-v0", entry_point=f"{__name__}:Stamped", nondeterministic=True, kwargs=options)

@@ -9,6 +9,7 @@ from benchmarks.measure import read_result
 MISSING = "missing"
 SHARD = 10**8  # rows: the largest table that was measured
 MACHINE = 128e9  # bytes, of those that the paper calculation is for
+KINDS = {"waiting": "2 ms of waiting", "working": "2 ms of work", "dawdling": "20 ms of waiting"}
 SIZES = (10**9, 10**10)
 
 
@@ -30,13 +31,13 @@ def throughput_table() -> str:
     if found is None:
         return MISSING
     rows = []
-    for kind in ("waiting", "working"):
+    for kind, label in (each for each in KINDS.items() if each[0] in found):
         own = found[kind]
         rates = (f"{own[name]['median']:,.0f}" for name in ("one_process", "workers"))
         ratio = f"{own['ratio']['median']:.2f} ({own['ratio']['least']:.2f} to {own['ratio']['most']:.2f})"
         updates = (f"{own[f'updates_per_transition_{name}']:.4f}" for name in ("one_process", "workers"))
         age = f"{own['weights_age']['median']:.0f}, {own['weights_age']['most']:.0f}"
-        rows.append([f"2 ms of {kind}", *rates, ratio, *updates, age])
+        rows.append([label, *rates, ratio, *updates, age])
     headings = ["a step takes", "one process, transitions/s", f"{found['workers']} workers", "ratio (rounds)"]
     headings += ["updates per transition, one process", "workers", "age of the weights in updates: median, most"]
     return "\n".join([*lines(headings, rows), "", told_by(found)])
@@ -84,7 +85,7 @@ def shards_table() -> str:
     text = [*lines([whole, "one table, ms", f"{found['shards']} shards, ms"], rows), ""]
     headings = ["a shard killed amid", "complete", "refused", "wrong or short", "whole again after, s"]
     kills = []
-    for own in (found["killed_alone"], found["killed_with_a_replica"]):
+    for own in (found[name] for name in ("killed_alone", "killed_with_a_replica") if name in found):
         counts = (f"{own[name]:,}" for name in ("complete", "refused", "wrong_or_short"))
         name = f"{own['lookups']:,} lookups, {own['replicas']} replica{'s' if own['replicas'] > 1 else ''}"
         kills.append([name, *counts, f"{own['whole_again_after_seconds']:.1f}"])

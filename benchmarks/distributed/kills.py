@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.distributed.stamped import count_faults
-from benchmarks.measure import commit, say, write_result
+from benchmarks.measure import commit, read_result, say, write_result
 from wolpertinger import Wolpertinger, runs
 from wolpertinger.distributed.learner import Learner
 from wolpertinger.distributed.workers import Workers
@@ -27,6 +27,7 @@ from wolpertinger.runs import RunConfig, make_config
 from wolpertinger.runs.build import make_env
 
 WORKERS, NODES = 3, 3
+PARTS = ("workers", "learner")
 ENVS = 4
 
 
@@ -36,11 +37,14 @@ def main() -> None:
     parser.add_argument("--killing-seconds", type=float, default=120)
     parser.add_argument("--every", type=float, default=10, help="seconds between two kills")
     parser.add_argument("--node-seconds", type=float, default=60, help="watched after a node was killed")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        result = kill_workers(Path(folder), options)
-        result |= {"learner": kill_learner(Path(folder))}
-    say(f"{write_result('distributed.kills', {'commit': commit(), **result})}")
+    parts = {"workers": lambda folder: kill_workers(folder, options), "learner": kill_learner}
+    result = {**(read_result("distributed.kills") or {}), "commit": commit()}
+    for name in options.parts:
+        with tempfile.TemporaryDirectory() as folder:
+            result[name] = parts[name](Path(folder))
+        say(f"{write_result('distributed.kills', result)}")
 
 
 def config_of(**settings: Any) -> RunConfig:
@@ -150,7 +154,7 @@ def summarise(workers: Any, marks: dict[str, Any], options: argparse.Namespace) 
     killing = rate(marks["killing"], marks["quiet"])
     reference = float(np.mean([part["transitions_per_second"] for part in quiet]))
     return {
-        "workers": WORKERS,
+        "count": WORKERS,
         "nodes": NODES,
         "environments_per_worker": ENVS,
         "kills": len(marks["killed"]),

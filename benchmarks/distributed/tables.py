@@ -45,27 +45,23 @@ def throughput_table() -> str:
 
 def kills_table() -> str:
     """What kills did to a run."""
-    found = read_result("distributed.kills")
-    if found is None:
+    result = read_result("distributed.kills")
+    if result is None:
         return MISSING
-    quiet = [part["transitions_per_second"] for part in found["quiet"]]
-    rows = []
-    named = {"before and after": None, f"{found['kills']} workers killed": "killing", "a node killed": "after_node"}
-    for name, key in named.items():
-        if key is None:
-            pause = max(part["longest_pause"] for part in found["quiet"])
-            rows.append([name, " and ".join(f"{rate:,.0f}" for rate in quiet), f"{pause:.1f}"])
-        else:
-            rows.append([name, f"{found[key]['transitions_per_second']:,.0f}", f"{found[key]['longest_pause']:.1f}"])
-    stored, learner = found["stored"], found["learner"]
-    resumed = learner["stored"]
-    who = f"{found['workers']} workers on {found['nodes']} nodes"
+    found, learner = result["workers"], result["learner"]
+    quiet, pauses = zip(
+        *((part["transitions_per_second"], part["longest_pause"]) for part in found["quiet"]), strict=True
+    )
+    rows = [["before and after", " and ".join(f"{rate:,.0f}" for rate in quiet), f"{max(pauses):.1f}"]]
+    for name, own in ((f"{found['kills']} workers killed", found["killing"]), ("a node killed", found["after_node"])):
+        rows.append([name, f"{own['transitions_per_second']:,.0f}", f"{own['longest_pause']:.1f}"])
+    stored, resumed = found["stored"], learner["stored"]
+    who = f"{found['count']} workers on {found['nodes']} nodes"
     text = (
-        f"{who}, one killed every {found['seconds_between_kills']:.0f} s. "
-        f"In the replay buffer afterwards: {stored['transitions']:,} transitions, {stored['corrupt']} corrupt, "
-        f"{stored['twice']} twice. A learner killed after {learner['killed_after']:,} transitions went on from "
-        f"{learner['resumed_at']:,} and ended with {resumed['transitions']:,}: {resumed['corrupt']} corrupt, "
-        f"{resumed['twice']} twice. {told_by(found)}"
+        f"{who}, one killed every {found['seconds_between_kills']:.0f} s. In the replay buffer afterwards: "
+        f"{stored['transitions']:,} transitions, {stored['corrupt']} corrupt, {stored['twice']} twice. "
+        f"A learner killed after {learner['killed_after']:,} transitions went on from {learner['resumed_at']:,} and "
+        f"ended with {resumed['transitions']:,}: {resumed['corrupt']} corrupt, {resumed['twice']} twice. {told_by(result)}"
     )
     return "\n".join([*lines(["", "transitions/s", "longest pause, s"], rows), "", text])
 

@@ -1,7 +1,7 @@
 """Transitions per second of two workers beside one process, where a step of the environment takes 2 ms, or 20.
 
 Waiting is a simulator or a user elsewhere; working takes a core of this machine. Rounds alternate in one process: the
-same number of transitions each, with one update of 64 for each, after a part that is not timed.
+same number of transitions each, with one update of 64 for every 16, after a part that is not timed.
 """
 
 import argparse

@@ -37,9 +37,13 @@ def main() -> None:
     parser.add_argument("--killing-seconds", type=float, default=120)
     parser.add_argument("--every", type=float, default=10, help="seconds between two kills")
     parser.add_argument("--node-seconds", type=float, default=60, help="watched after a node was killed")
+    parser.add_argument("--steps", type=int, default=12_000, help="of the learner that is killed")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args()
-    parts = {"workers": lambda folder: kill_workers(folder, options), "learner": kill_learner}
+    parts = {
+        "workers": lambda folder: kill_workers(folder, options),
+        "learner": lambda folder: kill_learner(folder, options.steps),
+    }
     result = {**(read_result("distributed.kills") or {}), "commit": commit()}
     for name in options.parts:
         with tempfile.TemporaryDirectory() as folder:
@@ -182,7 +186,7 @@ def stored_in(folder: Path, config: RunConfig) -> dict[str, int]:
     return {**count_faults(obs, next_obs, levels, rewards[:, 0]), "counted_by_the_run": agent.num_timesteps}
 
 
-def kill_learner(folder: Path, steps: int = 12_000, killed_at: int = 5_000) -> dict[str, Any]:
+def kill_learner(folder: Path, steps: int) -> dict[str, Any]:
     """Kill the process of a learner amid its run, with all that it started, and resume from the last checkpoint."""
     config, run = config_of(steps=steps), folder / "learner"
     code = (
@@ -192,7 +196,7 @@ def kill_learner(folder: Path, steps: int = 12_000, killed_at: int = 5_000) -> d
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(run)])
     progress = run / "logs" / "progress.csv"
-    while steps_of(progress) < killed_at:
+    while steps_of(progress) < steps // 3:
         time.sleep(0.1)
         if process.poll() is not None:
             raise RuntimeError("the run ended before it was killed")
@@ -205,7 +209,7 @@ def kill_learner(folder: Path, steps: int = 12_000, killed_at: int = 5_000) -> d
 
     distributed.resume(run, workers=2, quiet=True)
     stored = stored_in(run, config)
-    return {"killed_after": killed_at, "resumed_at": before, "workers_left_behind": left, "stored": stored}
+    return {"killed_after": steps // 3, "resumed_at": before, "workers_left_behind": left, "stored": stored}
 
 
 def steps_of(progress: Path) -> int:

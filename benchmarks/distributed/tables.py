@@ -61,7 +61,8 @@ def kills_table() -> str:
         f"{who}, one killed every {found['seconds_between_kills']:.0f} s. In the replay buffer afterwards: "
         f"{stored['transitions']:,} transitions, {stored['corrupt']} corrupt, {stored['twice']} twice. "
         f"A learner killed after {learner['killed_after']:,} transitions went on from {learner['resumed_at']:,} and "
-        f"ended with {resumed['transitions']:,}: {resumed['corrupt']} corrupt, {resumed['twice']} twice. {told_by(result)}"
+        f"ended with {resumed['transitions']:,}: {resumed['corrupt']} corrupt, {resumed['twice']} twice. "
+        f"{told_by(result)}"
     )
     return "\n".join([*lines(["", "transitions/s", "longest pause, s"], rows), "", text])
 

@@ -65,7 +65,7 @@ def test_a_shard_that_is_killed_is_whole_again(cluster):
 
 
 def test_a_learner_that_is_killed_is_resumed(cluster, tmp_path):
-    result = kills.kill_learner(tmp_path, steps=3_000, killed_at=1_000)
+    result = kills.kill_learner(tmp_path, steps=3_000)
     assert result["workers_left_behind"] == 0
     assert result["stored"] == {"transitions": 3_000, "corrupt": 0, "twice": 0, "counted_by_the_run": 3_000}
 

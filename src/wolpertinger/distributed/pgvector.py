@@ -14,6 +14,7 @@ from wolpertinger.index import check_ids, read_ids
 from wolpertinger.index.base import Vectors, check_finite, check_k, check_queries
 from wolpertinger.settings import check_flag, check_kind, check_number
 
+LEAST_EF = 40  # pgvector's own
 MAX_EF = 1_000  # hnsw.ef_search takes no more; an index that is not scanned on ends there
 MOST = 2**31 - 1
 ITERATIVE = (0, 8)  # version of pgvector from which on an index is scanned until there are enough rows
@@ -38,7 +39,7 @@ class PgVectorActions(ActionSet):
     :param table: its name, with the schema's before a point if need be.
     :param id: column of whole numbers from 0 up, which tells rows apart.
     :param vector: column of type vector; rows without one are no actions.
-    :param ef_search: candidates that an HNSW index goes through, from 1 to 1,000; None: twice k, within those limits.
+    :param ef_search: candidates that an HNSW index goes through, from 1 to 1,000; None: twice k, and 40 at least.
     :param timeout: seconds to wait for an answer.
     """
 
@@ -217,9 +218,9 @@ class PgVectorActions(ActionSet):
     def _scanning(self, k: int) -> dict[str, Any]:
         """Settings by which an index finds k rows, if it can."""
         if not self._iterates:  # it ends at ef_search rows
-            return EXACT if k > MAX_EF else {"hnsw.ef_search": self.ef_search or min(MAX_EF, 2 * k)}
+            return EXACT if k > MAX_EF else {"hnsw.ef_search": self.ef_search or min(MAX_EF, max(LEAST_EF, 2 * k))}
         return {
-            "hnsw.ef_search": self.ef_search or min(MAX_EF, 2 * k),
+            "hnsw.ef_search": self.ef_search or min(MAX_EF, max(LEAST_EF, 2 * k)),
             "hnsw.iterative_scan": "strict_order",
             "hnsw.max_scan_tuples": MOST,
             "ivfflat.iterative_scan": "relaxed_order",

@@ -44,27 +44,35 @@ def throughput_table() -> str:
 
 
 def kills_table() -> str:
-    """What kills did to a run."""
+    """What kills did to a run, as far as there are results."""
     result = read_result("distributed.kills")
     if result is None:
         return MISSING
-    found, learner = result["workers"], result["learner"]
+    parts = {"workers": _killed_workers, "learner": _killed_learner}
+    return "\n".join([*(parts[name](result[name]) if name in result else MISSING for name in parts), told_by(result)])
+
+
+def _killed_workers(found: dict[str, Any]) -> str:
     quiet, pauses = zip(
         *((part["transitions_per_second"], part["longest_pause"]) for part in found["quiet"]), strict=True
     )
     rows = [["before and after", " and ".join(f"{rate:,.0f}" for rate in quiet), f"{max(pauses):.1f}"]]
     for name, own in ((f"{found['kills']} workers killed", found["killing"]), ("a node killed", found["after_node"])):
         rows.append([name, f"{own['transitions_per_second']:,.0f}", f"{own['longest_pause']:.1f}"])
-    stored, resumed = found["stored"], learner["stored"]
-    who = f"{found['count']} workers on {found['nodes']} nodes"
-    text = (
-        f"{who}, one killed every {found['seconds_between_kills']:.0f} s. In the replay buffer afterwards: "
-        f"{stored['transitions']:,} transitions, {stored['corrupt']} corrupt, {stored['twice']} twice. "
-        f"A learner killed after {learner['killed_after']:,} transitions went on from {learner['resumed_at']:,} and "
-        f"ended with {resumed['transitions']:,}: {resumed['corrupt']} corrupt, {resumed['twice']} twice. "
-        f"{told_by(result)}"
+    who = (
+        f"{found['count']} workers on {found['nodes']} nodes, one killed every {found['seconds_between_kills']:.0f} s."
     )
-    return "\n".join([*lines(["", "transitions/s", "longest pause, s"], rows), "", text])
+    return "\n".join([*lines(["", "transitions/s", "longest pause, s"], rows), "", f"{who} {_stored(found['stored'])}"])
+
+
+def _killed_learner(found: dict[str, Any]) -> str:
+    told = f"A learner killed after {found['killed_after']:,} transitions went on from {found['resumed_at']:,}."
+    return f"{told} {_stored(found['stored'])}"
+
+
+def _stored(found: dict[str, int]) -> str:
+    counts = f"{found['transitions']:,} transitions, {found['corrupt']} corrupt, {found['twice']} twice"
+    return f"In the replay buffer at the end: {counts}."
 
 
 def shards_table() -> str:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from wolpertinger.distributed.learner import Learner
 from wolpertinger.distributed.workers import Workers
 from wolpertinger.runs import RunConfig, make_config
 from wolpertinger.runs.build import make_env
+from wolpertinger.runs.signals import Interrupted, Stop
 
 WORKERS, NODES = 3, 3
 PARTS = ("workers", "learner")
@@ -73,14 +75,14 @@ def kill_workers(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     nodes = [cluster.add_node(num_cpus=2) for _ in range(NODES)]
     ray.init(address=cluster.address, logging_level=logging.ERROR, log_to_driver=False)
-    lasts = options.killing_seconds + 2 * options.quiet_seconds + options.node_seconds
-    config = config_of(seconds=lasts)
+    config, stop = config_of(), Stop()  # so long a run that it is never evaluated
     workers: Any = Workers(ray, config, WORKERS)
     workers.times = []
     marks: dict[str, float] = {}
-    plan = threading.Thread(target=carry_out, args=(options, cluster, nodes, workers, marks), daemon=True)
+    plan = threading.Thread(target=carry_out, args=(options, cluster, nodes, workers, marks, stop), daemon=True)
     plan.start()
-    runs.train(config, folder / "run", quiet=True, agent_class=Timed.with_workers(workers))
+    with suppress(Interrupted):
+        runs.train(config, folder / "run", quiet=True, stop=stop, agent_class=Timed.with_workers(workers))
     plan.join()
     workers.close()
     result = {
@@ -92,7 +94,9 @@ def kill_workers(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
-def carry_out(options: argparse.Namespace, cluster: Any, nodes: list[Any], workers: Any, marks: dict[str, Any]) -> None:
+def carry_out(
+    options: argparse.Namespace, cluster: Any, nodes: list[Any], workers: Any, marks: dict[str, Any], stop: Stop
+) -> None:
     """Kill what is to be killed, when it is time."""
     while len(workers.times) < 500:  # processes start, the warm-up begins
         time.sleep(0.1)
@@ -112,8 +116,9 @@ def carry_out(options: argparse.Namespace, cluster: Any, nodes: list[Any], worke
     marks["node"] = time.monotonic()
     cluster.remove_node(nodes[0], allow_graceful=False)
     say("killed a node")
-    time.sleep(options.node_seconds / 2)
+    time.sleep(options.node_seconds)
     marks["end"] = time.monotonic()
+    stop.signum = signal.SIGTERM
 
 
 def worker_processes() -> list[int]:

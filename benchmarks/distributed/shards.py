@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     import ray
 
-    ray.init(num_cpus=2 * SHARDS, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    ray.init("local", num_cpus=2 * SHARDS, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
     result: dict[str, Any] = {"commit": commit(), "shards": SHARDS, "dim": DIM}
     with tempfile.TemporaryDirectory() as folder:
         result["mapped"] = mapped(ray, Path(folder) / "vectors.npy", options.rows, options.rounds)

@@ -32,7 +32,9 @@ def main() -> None:
     options = parser.parse_args()
     import ray
 
-    ray.init(num_cpus=2 * (WORKERS + 1), include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    ray.init(
+        "local", num_cpus=2 * (WORKERS + 1), include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False
+    )
     result: dict[str, Any] = {"workers": WORKERS, "transitions_per_update": UPDATE_EVERY}
     result |= {"commit": commit(), "transitions_per_round": options.transitions}
     for kind in options.kinds:

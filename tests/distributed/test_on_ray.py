@@ -25,7 +25,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def cluster():
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=6, include_dashboard=False, logging_level="error", log_to_driver=False)
+    ray.init("local", num_cpus=6, include_dashboard=False, logging_level="error", log_to_driver=False)
     yield ray
     ray.shutdown()
 

@@ -159,7 +159,7 @@ def summarise(workers: Any, marks: dict[str, Any], options: argparse.Namespace) 
             "longest_pause": float(np.diff(edges).max()),
         }
 
-    quiet = [rate(marks["begun"], marks["killing"]), rate(marks["quiet"] + options.every, marks["node"])]
+    quiet = [rate(marks["begun"], marks["killing"]), rate(marks["quiet"] + options.quiet_seconds / 2, marks["node"])]
     killing = rate(marks["killing"], marks["quiet"])
     reference = float(np.mean([part["transitions_per_second"] for part in quiet]))
     return {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import checkpoints
+from benchmarks.distributed import tables as distributed
 from benchmarks.learning import action_map, choosing_k, from_log, new_items, recommender_limits, search, search_swing
 from benchmarks.learning import tables as learning
 from benchmarks.lookup import tables as lookup
@@ -30,6 +31,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     **serving.TABLES,
     **suite.TABLES,
     **checkpoints.TABLES,
+    **distributed.TABLES,
 }
 
 

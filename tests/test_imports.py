@@ -18,6 +18,8 @@ OPTIONAL = {
 OF_EXTRA = {
     "serve": {"fastapi", "starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "orjson"},
     "onnx": {"onnx", "onnxscript", "onnxruntime"},
+    "ray": {"ray"},
+    "pgvector": {"psycopg"},
 }
 OPTIONAL |= set().union(*OF_EXTRA.values())
 
@@ -94,6 +96,12 @@ def test_the_agent_loads_nothing_optional_that_stable_baselines3_does_not_load_i
     theirs = loaded("import stable_baselines3") & OPTIONAL
     assert loaded("from wolpertinger import ActionTable, Wolpertinger, discretize") & OPTIONAL == theirs
     assert theirs <= {"tensorboard", "tqdm", "rich"}
+
+
+def test_what_is_distributed_loads_ray_when_it_is_used():
+    found = loaded("import wolpertinger.distributed, wolpertinger.cli")
+    assert "wolpertinger" in found
+    assert not found & {"ray", "psycopg"}
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import io
 import pathlib
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import torch
@@ -47,6 +47,8 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     diagnostics: Diagnostics
     faults: Faults
     on_bad_transition: str
+    acts_elsewhere: ClassVar[bool] = False
+    """Whether its transitions come from others' environments, of which a checkpoint knows nothing."""
     _rows_stored = 0
     """In the replay buffer, ever; what is beyond its size is overwritten. -1: unknown."""
     _resume_from: dict[str, Any] | None = None

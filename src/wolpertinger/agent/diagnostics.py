@@ -87,6 +87,11 @@ class Diagnostics:
             check_number("counts", count, whole=True)
         self._sums, self._counts, self._unvalued = sums, defaultdict(int, state["counts"]), state["unvalued"]
 
+    def merge(self, state: dict[str, Any]) -> None:
+        """Add what others have seen, as their `state_dict` gives it."""
+        for name, total in state["sums"].items():
+            self._add(state["counts"][name], {name: total})
+
     def record(self, logger: Logger, policy: Policy, actions: ActionSet) -> None:
         """Write the means since the last call, the seconds of each section, and what the lookup says of itself."""
         self._add_acting()

@@ -52,7 +52,7 @@ def get_training_state(agent: "ActionSetAlgorithm", *, with_env: bool = True) ->
     """A tree of numbers, text and arrays; without the environments, which may be amid a step, they begin anew."""
     assert agent.env is not None
     env = env_state.get_state(agent.env)
-    if not with_env:
+    if agent.acts_elsewhere or not with_env:
         env["inner"] = None
     logger = getattr(agent, "_logger", None)
     get_learner = getattr(agent.learner, "state_dict", None)

@@ -10,7 +10,8 @@ from typing import Any, get_type_hints
 from wolpertinger.agent.arguments import check_device
 from wolpertinger.cli.options import at_least, file_path, number, number_or_name, with_example
 from wolpertinger.cli.train_log import add_log_options, given_options, train_log
-from wolpertinger.runs import make_config, resume, train
+from wolpertinger.cli.train_ray import add_ray_options, refuse_ray, resumer, trainer
+from wolpertinger.runs import make_config
 from wolpertinger.runs.checkpointing import EVERY_SECONDS
 from wolpertinger.runs.config import RunConfig, Setting, members
 from wolpertinger.runs.presets import TASKS, Preset
@@ -25,6 +26,7 @@ EXAMPLE = """example:
   wolpertinger train cart-pole --levels 1000000 --k 1
   wolpertinger train puddle-world --plan 20 --k 1
   wolpertinger train control --env-id Pendulum-v1 --levels 1001
+  wolpertinger train cart-pole --ray --workers 8
   wolpertinger train --resume runs/first
   wolpertinger train --log log.parquet --actions vectors.npy --out runs/logged"""
 PARSERS: dict[frozenset[type], Any] = {
@@ -40,8 +42,9 @@ def add_train(commands: Any) -> None:
     """Add `train` and its tasks."""
     parser = commands.add_parser("train", help="train an agent on a task, into a run folder", **with_example(EXAMPLE))
     parser.add_argument(
-        "--resume", type=file_path, metavar="RUN", help="go on with an interrupted run; takes no other option"
+        "--resume", type=file_path, metavar="RUN", help="go on with an interrupted run; takes no other option but --ray"
     )
+    add_ray_options(parser)
     add_log_options(parser, _change, _device)
     parser.set_defaults(run=_resume)
     tasks = parser.add_subparsers(dest="task", metavar="TASK")
@@ -76,6 +79,7 @@ def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
         "--threads", type=at_least(1, MAX_THREADS),
         help="for networks and lookups (default: one for small work, else as torch decides)",
     )  # fmt: skip
+    add_ray_options(run, default=argparse.SUPPRESS)  # given before the TASK they stand as well
     parser.set_defaults(run=_train)
 
 
@@ -120,13 +124,14 @@ def _change(text: str) -> tuple[list[str], Any]:
 
 def _resume(options: argparse.Namespace) -> None:
     if options.log is not None and options.resume is None:
+        refuse_ray(options)
         print(f"run folder: {train_log(options, _nested)}")
         return
     if options.resume is None:
         raise ValueError(f"no TASK: give one of {', '.join(TASKS)}, or --resume RUN, or --log FILE")
     _refuse_log_options(options, "--resume takes no other option")
     with catch_signals() as stop:
-        resume(options.resume, stop=stop)
+        resumer(options)(options.resume, stop=stop)
     _say_where(options.resume)
 
 
@@ -148,6 +153,7 @@ def _train(options: argparse.Namespace) -> None:
         set_threads(options.threads)
     folder = options.out or Path("runs") / f"{options.task}-{config.seed}"
     every = options.checkpoint_every or None
+    train = trainer(options)
     with catch_signals() as stop:
         train(config, folder, overwrite=options.overwrite, device=options.device, checkpoint_seconds=every, stop=stop)
     _say_where(folder)

@@ -39,10 +39,12 @@ def make_scorer(config: RunConfig, episodes: int, seed: int) -> Scorer:
     return SCORERS[config.task](make_env(config, episodes), episodes, seed)
 
 
-def make_agent(config: RunConfig, env: VecEnv, device: str = "auto") -> Wolpertinger:
+def make_agent(
+    config: RunConfig, env: VecEnv, device: str = "auto", agent_class: type[Wolpertinger] = Wolpertinger
+) -> Wolpertinger:
     """The run's agent, untrained."""
     arguments, actions = agent_arguments(config.agent), make_actions(config, env)
-    return Wolpertinger("MlpPolicy", env, actions, k=config.k, seed=config.seed, device=device, **arguments)
+    return agent_class("MlpPolicy", env, actions, k=config.k, seed=config.seed, device=device, **arguments)
 
 
 def make_actions(config: RunConfig, env: VecEnv) -> ActionTable | None:

@@ -21,7 +21,13 @@ from wolpertinger.runs.signals import Stop
 from wolpertinger.threads import set_threads
 
 
-def resume(folder: Path, *, quiet: bool = False, stop: Stop | None = None) -> Path:
+def resume(
+    folder: Path,
+    *,
+    quiet: bool = False,
+    stop: Stop | None = None,
+    agent_class: type[Wolpertinger] = Wolpertinger,
+) -> Path:
     """Train a run to its end from its last checkpoint, with the device and the number of threads it had.
 
     With one thread and environments that can be restored (ours), everything is bit-equal to a run that was never
@@ -39,18 +45,20 @@ def resume(folder: Path, *, quiet: bool = False, stop: Stop | None = None) -> Pa
         curve = LearningCurve(folder, scorer, task, steps=config.steps, seconds=config.seconds, quiet=quiet)
         every, path = EVERY_SECONDS, None
         if checkpoints_in(folder / STATE):
-            agent, run, path = newest_of(folder / STATE, lambda found: _load(config, folder, found))
+            agent, run, path = newest_of(folder / STATE, lambda found: _load(config, folder, found, agent_class))
             with readable(RUN):
                 curve.load_state_dict(run["curve"])
                 every = float(run["every"])
         else:
             _begin_anew(folder)
-            agent = make_agent(config, make_env(config))
+            agent = make_agent(config, make_env(config), agent_class=agent_class)
         saving = Checkpointing(folder, curve, every=every, stop=stop or Stop(), resumed=path)
         return training.carry_out(config, agent, curve, saving)
 
 
-def _load(config: RunConfig, folder: Path, path: Path) -> tuple[Wolpertinger, dict[str, Any], Path]:
+def _load(
+    config: RunConfig, folder: Path, path: Path, agent_class: type[Wolpertinger]
+) -> tuple[Wolpertinger, dict[str, Any], Path]:
     files = archive.read(path, KIND)
     with readable(RUN):
         run = read_json(files[RUN])
@@ -59,7 +67,7 @@ def _load(config: RunConfig, folder: Path, path: Path) -> tuple[Wolpertinger, di
         if device.partition(":")[0] not in ("cpu", "cuda", "mps") or min(events.values(), default=0) < 0:
             raise ValueError(f"device {device}, logs {events}")
     env = make_env(config)
-    agent = Wolpertinger.load(path, env=env, device=device, actions=make_actions(config, env))
+    agent = agent_class.load(path, env=env, device=device, actions=make_actions(config, env))
     restore_logs(folder / "logs", files[LOG], events)
     return agent, run, path
 

@@ -38,14 +38,16 @@ def train(
     quiet: bool = False,
     checkpoint_seconds: float | None = EVERY_SECONDS,
     stop: Stop | None = None,
+    agent_class: type[Wolpertinger] = Wolpertinger,
 ) -> Path:
     """Train and leave everything in `folder`; a folder that holds a run already is only replaced if told to.
 
     :param checkpoint_seconds: from one checkpoint to the next, which `resume` goes on from; None: none.
     :param stop: asks the run to stop, as soon as it is set.
+    :param agent_class: of the agent; `distributed.train` gives one whose transitions come from workers.
     """
     check_folder(folder, overwrite)
-    agent = make_agent(config, make_env(config), device)
+    agent = make_agent(config, make_env(config), device, agent_class)
     scorer = make_scorer(config, SELECTION_EPISODES, SELECTION_SEED)  # before a run is replaced: it may fail
     begin_folder(folder.resolve())
     with lock(folder):

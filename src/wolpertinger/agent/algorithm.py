@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 import torch
+from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
@@ -201,6 +202,8 @@ class Wolpertinger(LoggedAlgorithm):
         """Lines 12 to 16 of Algorithm 2, `gradient_steps` times."""
         if self.standardize and not has_units(self.policy, self.replay_buffer, self.gamma, self._vec_normalize_env):
             return  # too little has been seen
+        if isinstance(self.replay_buffer, HerReplayBuffer) and not self.replay_buffer.ep_length.any():
+            return  # goals are of whole episodes
         self.policy.set_training_mode(True)
         self._update_learning_rates()
         self.learner.tau = self.tau  # it may have been set since, as may gamma

@@ -24,8 +24,8 @@ def make_env():
 
 
 def goal_agent(n_envs=1, **settings):
-    her = {"replay_buffer_class": HerReplayBuffer, "replay_buffer_kwargs": {"n_sampled_goal": 2}, "buffer_size": 400, "k": 2}
-    return small_agent(make_vec_env(make_env, n_envs=n_envs), "MultiInputPolicy", **{**her, **settings})
+    her = {"replay_buffer_class": HerReplayBuffer, "replay_buffer_kwargs": {"n_sampled_goal": 2}, "buffer_size": 400}
+    return small_agent(make_vec_env(make_env, n_envs=n_envs), "MultiInputPolicy", k=2, **{**her, **settings})
 
 
 def same_buffer(one, other):

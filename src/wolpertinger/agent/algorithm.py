@@ -22,6 +22,7 @@ from wolpertinger.agent.faults import Faults
 from wolpertinger.agent.logged import LoggedAlgorithm
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
+from wolpertinger.agent.schedules import plain_rate
 from wolpertinger.agent.standardization import has_units
 from wolpertinger.learners import LearnerFactory, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower, make_critic_settings
@@ -101,6 +102,7 @@ class Wolpertinger(LoggedAlgorithm):
         on_bad_transition: str = "raise", _init_setup_model: bool = True,
     ) -> None:
         # fmt: on
+        learning_rate = plain_rate(learning_rate)
         self._arguments = {name: value for name, value in locals().items() if name not in NOT_SETTINGS}
         arguments.check_arguments(self._arguments, policy, self.policy_aliases, device)
         self._settle_parts(critic, candidates, learner, exploration)

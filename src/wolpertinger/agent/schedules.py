@@ -26,12 +26,18 @@ class ScheduleTable:
         return float(np.interp(progress_remaining, self._places, self.values))
 
 
-def encode_schedule(schedule: Schedule) -> float | dict[str, Any]:
-    """A number, the three of a linear schedule, or 1,001 values; a ValueError for what has none that make sense."""
+def plain_rate(schedule: Any) -> Any:
+    """A constant schedule, as rl_zoo3 makes of every number, as that number; all else as it is."""
     while isinstance(schedule, FloatSchedule):
         schedule = schedule.value_schedule
-    if isinstance(schedule, ConstantSchedule):
-        return float(schedule.val)
+    return schedule.val if isinstance(schedule, ConstantSchedule) else schedule
+
+
+def encode_schedule(schedule: Schedule) -> float | dict[str, Any]:
+    """A number, the three of a linear schedule, or 1,001 values; a ValueError for what has none that make sense."""
+    schedule = plain_rate(schedule)
+    if isinstance(schedule, int | float):
+        return float(schedule)
     if isinstance(schedule, LinearSchedule):
         return {"schedule": "linear", **{name: float(getattr(schedule, name)) for name in NUMBERS}}
     if isinstance(schedule, ScheduleTable):

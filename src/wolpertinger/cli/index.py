@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wolpertinger.cli import tuning
-from wolpertinger.cli.options import at_least, number, number_or_name, with_example
+from wolpertinger.cli.options import at_least, number, number_or_name, open_console, with_example
 from wolpertinger.cli.vectors import from_file
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 from wolpertinger.threads import MAX_THREADS, set_threads
@@ -70,9 +70,7 @@ def _tune(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(tuning.as_json(found), indent=1))
         return
-    from rich.console import Console
-
-    console = Console()
+    console = open_console()
     console.print(tuning.table(found))
     console.print(tuning.summary(found), highlight=False)
     if options.out is not None:

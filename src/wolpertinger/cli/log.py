@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wolpertinger.cli.options import with_example
+from wolpertinger.cli.options import open_console, with_example
 from wolpertinger.cli.train_log import add_reading
 from wolpertinger.data import Transitions
 from wolpertinger.data.describing import MOST_COMMON, Description, describe
@@ -30,13 +30,11 @@ def add_log(commands: Any) -> None:
 
 
 def _describe(options: argparse.Namespace) -> None:
-    from rich.console import Console
-
     log = Transitions.read(options.log, dict(options.log_columns or []))
     actions = make_actions(options.log_actions, log) if log["action"].ndim == 1 or options.log_actions else None
     if actions is not None:
         log.check(actions)
-    found, console = describe(log), Console()
+    found, console = describe(log), open_console()
     console.print(_table(found, options.log, None if actions is None else actions.n))
     console.print(_actions_table(found))
     if options.plot is not None:

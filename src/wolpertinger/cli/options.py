@@ -1,14 +1,18 @@
 """What several commands have in common."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolpertinger.agent.faults import BadTransitionError
 from wolpertinger.runs.signals import Interrupted
 from wolpertinger.settings import LARGEST_WHOLE
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception]) -> int:
@@ -20,9 +24,16 @@ def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception])
     expected: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError, MemoryError, *errors)
     try:
         run()
+        sys.stdout.flush()
     except Interrupted as error:
         print(f"{prog}: {error}", file=sys.stderr)
         return error.code
+    except ClosedOutputError:
+        return _leave_output()
+    except BrokenPipeError as error:
+        if getattr(error, "__notes__", []):  # amid a run: a pipe of the user's own
+            raise
+        return _leave_output()
     except expected as error:
         notes = getattr(error, "__notes__", [])
         if notes and not isinstance(error, BadTransitionError):
@@ -30,6 +41,27 @@ def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception])
         print("\n".join([f"{prog}: {error}", *notes]), file=sys.stderr)
         return 2
     return 0
+
+
+class ClosedOutputError(Exception):
+    """Whoever read the output, as `head` does, has seen enough."""
+
+
+def _leave_output() -> int:
+    """Nothing more is written, also not when Python ends and flushes what is left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def open_console() -> "Console":
+    """What tables are printed on."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:  # rich itself would exit with code 1
+            raise ClosedOutputError
+
+    return Output()
 
 
 def with_example(example: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ EXAMPLE = """example:
   wolpertinger train cart-pole --levels 1000000 --k 1
   wolpertinger train puddle-world --plan 20 --k 1
   wolpertinger train control --env-id Pendulum-v1 --levels 1001
+  wolpertinger train environment --env-id my_module:MyEnv-v0 --vectors vectors.npy
   wolpertinger train --resume runs/first
   wolpertinger train --log log.parquet --actions vectors.npy --out runs/logged"""
 PARSERS: dict[frozenset[type], Any] = {
@@ -54,7 +55,8 @@ def _add_task(parser: argparse.ArgumentParser, preset: Preset) -> None:
     for name, option in preset.env.items():
         default = "" if option.default is None else f" (default: {option.default})"
         groups["the environment"].add_argument(
-            _flag(name), dest=f"env_{name}", type=option.type, metavar=option.type.__name__.upper(),
+            _flag(name), dest=f"env_{name}", type=_json_object if option.type is dict else option.type,
+            metavar="JSON" if option.type is dict else option.type.__name__.upper(),
             help=option.help + default,
         )  # fmt: skip
     for field in fields(RunConfig):
@@ -86,14 +88,27 @@ def _add_setting(group: Any, field: Field[Any], setting: Setting, preset: Preset
         group.add_argument(flag, dest=field.name, action="store_true", default=None, help=setting.help)
         return
     own = "; nearest and paper have their own" if preset.nearest else ""
-    default = f"{getattr(preset, field.name):,}{own}" if field.default is MISSING else field.default
+    default = field.default
+    if default is MISSING:
+        preset_value = getattr(preset, field.name)
+        default = setting.absent if preset_value is None else f"{preset_value:,}{own}"
     parse = PARSERS[frozenset(kinds)]
     if kinds == {int} and setting.least is not None:
         parse = at_least(setting.least, LARGEST_WHOLE if setting.most is None else setting.most)
     group.add_argument(
         flag, dest=field.name, type=parse, choices=setting.choices,
-        help=f"{setting.help} (default: {setting.absent or default})",
+        help=f"{setting.help} (default: {default if default is not None else setting.absent})",
     )  # fmt: skip
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f"{text!r} is no JSON object: give one such as '{{\"size\": 5}}'")
+    return found
 
 
 def _flag(name: str) -> str:

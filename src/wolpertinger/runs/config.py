@@ -55,7 +55,9 @@ class RunConfig:
         "default",
         choices=PRESET_NAMES,
     )
-    k: int | float = _setting("candidates: a count, or a share of A with a point", "the agent")
+    k: int | float | None = _setting(
+        "candidates: a count, or a share of A with a point", "the agent", absent="as the actions ask for"
+    )
     recall: float | str | None = _setting(
         'of the lookup, where actions are a table: a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" '
         "(0.7); an index is chosen and tuned to keep it",
@@ -127,6 +129,8 @@ def make_config(
     options = {name: option.default for name, option in chosen.env.items()} | _given(env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
+    if options.get("vectors") is not None:  # the run may be evaluated from another folder
+        options["vectors"] = str(Path(options["vectors"]).resolve())
     return RunConfig.from_dict(
         {"n_envs": chosen.n_envs, "steps": chosen.steps, "k": chosen.k, "preset": preset}
         | _given(settings)

@@ -375,7 +375,14 @@ def test_flipped_bytes_in_every_member_are_noticed(path):
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
     assert members.keys() == {
-        *(archive.MANIFEST, "config.json", "networks.safetensors", "optimizers.safetensors", "candidates.safetensors"),
+        *(
+            archive.MANIFEST,
+            "config.json",
+            "data",
+            "networks.safetensors",
+            "optimizers.safetensors",
+            "candidates.safetensors",
+        ),
         *("actions/table.json", "actions/vectors.safetensors", "last_obs.json", "last_obs.safetensors"),
     }
     for content in members.values():

@@ -44,6 +44,7 @@ SETTINGS = (
     *("gamma", "tau", "train_freq", "gradient_steps", "exploration", "stats_window_size", "verbose", "seed"),
     *("on_bad_transition", "optimize_memory_usage"),
 )
+TOOLS = "data"  # the name of Stable-Baselines3's own settings, which the Hugging Face Hub's tool shows
 NEVER = ("env", "device", "tensorboard_log")  # in no file, excluded or not
 
 
@@ -77,7 +78,8 @@ def agent_files(
         "optimizers": groups,
     }
     files: dict[str, archive.Buffer] = {
-        CONFIG: json.dumps(config, indent=1).encode(),
+        CONFIG: (said := json.dumps(config, indent=1).encode()),
+        TOOLS: said,
         NETWORKS: write_networks(agent.policy),
         OPTIMIZERS: write_tensors(moments),
         CANDIDATES: write_tensors(agent.policy.behaviour.source.state_dict()),

@@ -47,16 +47,18 @@ def build(
     action_set = restore_actions(saved_actions, files, given, env, action_space)
     if action_set.sha256 != saved_actions["sha256"]:  # it has grown since
         action_space = action_set.space
+    is_envs = given is None and saved_actions["from_env"]
+    with _blaming_the_file(settings):  # outside of the budget: environments in other processes send their table
+        if env is not None:
+            check_for_correct_spaces(env, observation_space, action_space)
+            if is_envs:
+                require_same_actions(action_set, env)
     with _blaming_the_file(settings), Budget(sum(tensor.numel() for tensor in networks.values())):
         require_dim(networks, action_set)
         agent = cls(policy, env, action_set, device=device, _init_setup_model=False, **{**saved, **settings})
-        agent._actions_from_env = given is None and saved_actions["from_env"]
+        agent._actions_from_env = is_envs
         if env is None:
             agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
-        else:
-            check_for_correct_spaces(env, observation_space, action_space)
-        if env is not None and agent._actions_from_env:
-            require_same_actions(action_set, env)
         _set_up(agent)
     vars(agent).update(counters)
     _check_units(agent, saved["standardize"])

@@ -25,6 +25,8 @@ MAX_PACKAGE = 10_000 + sum(
         "features of length 1": 20,
         "learning from logs": 2_000,
         "the policy as a service": 1_600,
+        "the tools people use, files as they know them": 600,
+        "an environment of one's own, new projects, completion": 350,
     }.values()
 )
 SETS = {"ActionTable", "ActionProduct", "ActionIds"}

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from tests.agent.envs import small_agent
-
-pytest.importorskip("rl_zoo3")
-yaml = pytest.importorskip("yaml")
-from rl_zoo3 import ALGOS
-from rl_zoo3.exp_manager import ExperimentManager
-
 from wolpertinger import Wolpertinger, zoo
 from wolpertinger.runs.presets import TASKS
+
+yaml = pytest.importorskip("yaml")
+ALGOS = pytest.importorskip("rl_zoo3").ALGOS
+ExperimentManager = pytest.importorskip("rl_zoo3.exp_manager").ExperimentManager
 
 QUICK = ["-f", "logs", "--verbose", "0", "--device", "cpu"]
 SHORT = ["-params", "learning_starts:50", "batch_size:16"]

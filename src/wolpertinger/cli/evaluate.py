@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.cli.evaluate_log import add_log_evaluation, evaluate_log
-from wolpertinger.cli.options import add_run, at_least, open_console, with_example
+from wolpertinger.cli.options import add_json, add_run, at_least, open_console, with_example
 from wolpertinger.cli.train_log import given_options
 from wolpertinger.runs import Evaluation, evaluate
 from wolpertinger.runs.config import MAX_ENVS
@@ -35,7 +35,7 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument(
         "--top", type=at_least(1, MAX_CANDIDATES), help="show so many actions, best first, in some states"
     )
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_json(parser)
     add_log_evaluation(parser)
     parser.set_defaults(run=_evaluate)
 

@@ -13,7 +13,7 @@ from wolpertinger.threads import MAX_THREADS, set_threads
 
 TUNE_EXAMPLE = """example:
   wolpertinger index tune vectors.npy --k 100 --recall 0.99
-  wolpertinger index tune vectors.npy --k 0.01 --recall medium --queries protos.npy --out actions.zip"""
+  wolpertinger index tune vectors.npy --k 0.01 --recall medium --out actions.zip"""
 
 RECALL_HELP = 'a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" (0.7)'
 

@@ -1,7 +1,9 @@
 """What several commands have in common."""
 
 import argparse
+import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,9 +66,27 @@ def open_console() -> "Console":
     return Output()
 
 
-def with_example(example: str) -> dict[str, Any]:
+def with_example(example: str, *, short: bool = False) -> dict[str, Any]:
     """Keywords for a parser whose help ends with an example."""
-    return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    return {"epilog": example, "formatter_class": _OneScreen, "usage": "%(prog)s [options]" if short else None}
+
+
+class _OneScreen(argparse.RawDescriptionHelpFormatter):
+    """At most 80 columns, and few lines that hold an option's name only."""
+
+    def __init__(self, prog: str) -> None:
+        width = min(80, shutil.get_terminal_size().columns)
+        super().__init__(prog, max_help_position=26, width=width)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Let programs read what the command says."""
+    parser.add_argument("--json", action="store_true", help="print what came out as JSON")
+
+
+def say(options: argparse.Namespace, found: dict[str, Any], text: str) -> None:
+    """Print a text, or what it says as JSON."""
+    print(json.dumps(found, default=str) if options.json else text)
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

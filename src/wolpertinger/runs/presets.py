@@ -100,15 +100,13 @@ TASKS: dict[str, Preset] = {
     "recommender": Preset(
         env_id="wolpertinger/Recommender-v0",
         env={
-            "items": EnvOption(835, int, "items in the catalogue (the paper: 49, 835, 13138)"),
-            "dim": EnvOption(20, int, "numbers in an item's vector (the paper: 20, 200)"),
-            "data": EnvOption("generated", str, '"generated", or "complete-journey" (needs the extra [data])'),
+            "items": EnvOption(835, int, "in the catalogue (the paper: 49, 835, 13138)"),
+            "dim": EnvOption(20, int, "of an item's vector (the paper: 20, 200)"),
+            "data": EnvOption("generated", str, 'or "complete-journey" (extra [data])'),
             "reward": EnvOption(None, str, 'of the Complete Journey: "price" (default) or "novelty"'),
-            "median_best": EnvOption(
-                None, float, "scale the acceptance so that the median state's best item has this chance"
-            ),
-            "data_seed": EnvOption(0, int, "seed of the generated items, or of the split of the households"),
-            "guided": EnvOption(None, int, "items in the subset that guided exploration draws from (default: 30)"),
+            "median_best": EnvOption(None, float, "scale chances: that of a median best item"),
+            "data_seed": EnvOption(0, int, "seed of what is generated or split"),
+            "guided": EnvOption(None, int, "items that guided exploration draws from (30)"),
         },
         n_envs=1_024,
         steps=3_000_000,

@@ -14,7 +14,7 @@ OLDEST_TORCH ?=
 
 TOOLS := .venv-tools
 
-.PHONY: demo test test-slow test-faults test-oldest test-tools check format bench reproduce clean
+.PHONY: demo test test-slow test-faults test-oldest test-tools docs check format bench reproduce clean
 .DEFAULT_GOAL := demo
 
 # torch goes first and pinned: with none installed, the package's own range would pull the newest, gigabytes of CUDA.
@@ -57,7 +57,15 @@ $(TOOLS)/.ready: pyproject.toml
 test-tools: $(TOOLS)/.ready
 	$(ONE_THREAD) $(TOOLS)/bin/python -m pytest -q tests/tools $(ARGS)
 
-check: $(READY)
+# The site, into site/; a broken link is an error, and so is a page that nobody finds.
+$(VENV)/.docs: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check: docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -80,4 +88,4 @@ reproduce: $(READY)
 	$(BIN)/python -m reproduction $(or $(ARGS),--report)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(TOOLS) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(TOOLS) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import gymnasium as gym
 import torch
-from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
@@ -23,6 +22,7 @@ from wolpertinger.agent.arguments import check_device
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_start
+from wolpertinger.agent.growing import GrowingSpace
 from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.agent.restrictions import Restrictions
 from wolpertinger.agent.training_state import set_random_state, set_training_state
@@ -33,7 +33,7 @@ from wolpertinger.learners import Learner
 from wolpertinger.settings import check_flag, check_keywords, check_kind
 
 
-class ActionSetAlgorithm(OffPolicyAlgorithm):
+class ActionSetAlgorithm(GrowingSpace, OffPolicyAlgorithm):
     """An off-policy algorithm over an action set, in any kind of environment, saved without pickle."""
 
     policy: WolpertingerPolicy
@@ -81,16 +81,6 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         super().set_env(wrapped, force_reset)
         if self.replay_buffer is None:
             self.replay_buffer = self._make_buffer()
-
-    @property
-    def action_space(self) -> spaces.Space:
-        """What the environment takes; ids of actions that were added since are in it."""
-        actions = vars(self).get("actions")
-        return actions.space if isinstance(actions, ActionSet) and actions.version else self._action_space
-
-    @action_space.setter
-    def action_space(self, space: spaces.Space) -> None:
-        self._action_space = space
 
     def _setup_lr_schedule(self) -> None:
         super()._setup_lr_schedule()

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from wolpertinger import archive
 from wolpertinger.actions import ActionSet, Allowed
 from wolpertinger.agent import policy_files
+from wolpertinger.agent.growing import GrowingSpace
 from wolpertinger.learners import Networks
 from wolpertinger.networks import MLP, Actor, Critic, PerItem, TwoTower
 from wolpertinger.policy import Nearest, Policy, Ranking, States
@@ -40,7 +41,7 @@ OF_AGENT = {"self", "__class__", "observation_space", "action_space", "lr_schedu
 BYTES = 20  # of a weight with its gradient, its two moments and its target
 
 
-class WolpertingerPolicy(BasePolicy):
+class WolpertingerPolicy(GrowingSpace, BasePolicy):
     """Actor, critic and their targets over an action set, and two policies over them: one to train, one to predict.
 
     `behaviour` acts in training and picks target actions. `predictor` serves `predict` and `explain`: the same by
@@ -195,16 +196,6 @@ class WolpertingerPolicy(BasePolicy):
         _switch(self.actor, mode)
         _switch(self.critic, mode)
         self.training = mode
-
-    @property
-    def action_space(self) -> spaces.Space:
-        """What the environment takes; ids of actions that were added since are in it."""
-        actions = vars(self).get("actions")
-        return actions.space if isinstance(actions, ActionSet) and actions.version else self._action_space
-
-    @action_space.setter
-    def action_space(self, space: spaces.Space) -> None:
-        self._action_space = space
 
     def save(self, path: archive.Target) -> None:
         """Write what predicts, with its actions, to one zip of safetensors and JSON; `agent.save` writes all else too.

@@ -40,7 +40,6 @@ def build(
         observation_space, action_space = (
             encoding.decode_space(config[f"{name}_space"]) for name in ("observation", "action")
         )
-        counters = {name: config["counters"][name] for name in COUNTERS}
         n_envs, saved_actions = config["n_envs"], config["actions"]
     if policy is None:
         raise CheckpointError("the agent was saved with a policy class of the user's own: give policy= to load")
@@ -60,7 +59,7 @@ def build(
         if env is None:
             agent.observation_space, agent.action_space, agent.n_envs = observation_space, action_space, n_envs
         _set_up(agent)
-    vars(agent).update(counters)
+    vars(agent).update({name: config["counters"][name] for name in COUNTERS})
     _check_units(agent, saved["standardize"])
     agent.restrictions.from_env = config["restricted_by_env"] and agent.restrictions.function is None
     return agent

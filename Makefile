@@ -12,7 +12,9 @@ ONE_THREAD := OMP_NUM_THREADS=1
 OLDEST       := .venv-oldest
 OLDEST_TORCH ?=
 
-.PHONY: demo test test-slow test-faults test-oldest check format bench reproduce clean
+TOOLS := .venv-tools
+
+.PHONY: demo test test-slow test-faults test-oldest test-tools docs check format bench reproduce clean
 .DEFAULT_GOAL := demo
 
 # torch goes first and pinned: with none installed, the package's own range would pull the newest, gigabytes of CUDA.
@@ -45,7 +47,25 @@ test-oldest:
 	# Old packages beside new ones warn of each other; that is not ours to mend.
 	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n 2 -W default::DeprecationWarning
 
-check: $(READY)
+# Tools around Stable-Baselines3, in an environment of their own: they want other versions of what we have.
+$(TOOLS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check $(TORCH)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check -e ".[all,test,tools]"
+	@touch $@
+
+test-tools: $(TOOLS)/.ready
+	$(ONE_THREAD) $(TOOLS)/bin/python -m pytest -q tests/tools $(ARGS)
+
+# The site, into site/; a broken link is an error, and so is a page that nobody finds.
+$(VENV)/.docs: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check: docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -68,4 +88,4 @@ reproduce: $(READY)
 	$(BIN)/python -m reproduction $(or $(ARGS),--report)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(TOOLS) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

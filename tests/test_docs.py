@@ -21,7 +21,7 @@ def code_blocks(name):
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
 
 
-DOCUMENTS = ("README.md", "docs/logs.md", "docs/search.md", "docs/slates.md", "docs/valid-actions.md")
+DOCUMENTS = ("README.md", *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))))
 BLOCKS = [(name, i) for name in DOCUMENTS for i in range(len(code_blocks(name)))]
 
 

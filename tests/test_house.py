@@ -28,6 +28,8 @@ MAX_PACKAGE = 10_000 + sum(
         "factored critics": 260,
         "the policy as ONNX": 460,
         "workers, shards and databases": 1_400,
+        "the tools people use, files as they know them": 600,
+        "an environment of one's own, new projects, completion": 350,
     }.values()
 )
 SETS = {"ActionTable", "ActionProduct", "ActionIds"}

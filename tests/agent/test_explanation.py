@@ -76,3 +76,15 @@ def test_more_or_fewer_candidates_than_the_agents_own_are_explained_beside_its_p
     assert agent.k == 9
     with pytest.raises(ValueError, match="k=0: give a whole number from 1"):
         agent.explain(obs, k=0)
+
+
+@pytest.mark.parametrize("settings", [{"k": 1.0}, {"k": 30}], ids=str)
+def test_both_sources_list_each_action_once_where_all_are_candidates(settings):
+    actions = ActionTable(np.random.default_rng(0).uniform(-1, 1, (30, 2)))
+    agent = small_agent(TargetEnv(actions, length=5), critic="two-tower", candidates="both", **settings)
+    obs = np.zeros(2, np.float32)
+    assert sorted(agent.explain(obs).actions.tolist()) == list(range(30))
+    assert sorted(agent.rank(obs, top=30).actions.tolist()) == list(range(30))
+    some = np.arange(20)
+    for found in (agent.explain(obs, allowed=some), agent.rank(obs, top=20, allowed=some)):
+        assert sorted(found.actions.tolist()) == some.tolist()

@@ -81,11 +81,6 @@ def test_every_module_has_the_mode_of_what_is_being_done(monkeypatch):
     assert not any(module.training for module in agent.actor.modules())
 
 
-def test_a_policy_is_not_saved_alone(tmp_path):
-    with pytest.raises(TypeError, match=r"use agent\.save\(path\)"):
-        small_agent().policy.save(tmp_path / "policy.pth")
-
-
 @pytest.mark.parametrize("net_arch", [[], {"pi": [], "qf": [8]}])
 def test_a_network_without_hidden_layers_is_refused(net_arch):
     with pytest.raises(ValueError, match=r"net_arch=.*at least one hidden layer"):

@@ -46,7 +46,7 @@ def test_help_gives_the_preset_its_own_defaults(capsys):
         main(["train", "recommender", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     for part in (
-        "(default: 3,000,000; nearest and paper have their own)",
+        "(default: 3,000,000, or the preset's)",
         "of the lookup",
         "(default: exact)",
         "--envs",

@@ -23,6 +23,8 @@ def strange(*found: Any) -> Values:
 
 
 BOX = {"space": "Box", "dtype": "float32", "low": -1.0, "high": 1.0}
+LINE = {"schedule": "linear", "start": 1e-3, "end": 1e-4, "end_fraction": 0.5}
+TABLED = {"schedule": "table", "values": [0.0, 1e-3]}
 COUNTER = wrong("1", None, -1, float("nan"), float("inf"), True, [1], 10**30)
 CONFIG: list[tuple[str, Values]] = [
     ("settings/policy_kwargs/net_arch", wrong([HUGE, HUGE], [10**5] * 40, [0], [-1], ["a"], "abc", [1e30], HUGE)),
@@ -53,7 +55,11 @@ CONFIG: list[tuple[str, Values]] = [
     ("settings/train_freq", wrong(0, [1], [1, "evil"], [0, "step"], "x")),
     ("settings/gradient_steps", wrong(-5, "x")),
     ("settings/learning_starts", wrong(float("nan"), "x", -1)),
-    ("settings/learning_rate", wrong(float("nan"), -1, "x")),
+    ("settings/learning_rate", wrong(float("nan"), -1, "x", {"schedule": "evil"}, {"class": "torch.optim.Adam"}, [])),
+    ("settings/learning_rate", wrong({**LINE, "start": -1}, {**LINE, "end_fraction": 0}, {**LINE, "evil": 1})),
+    ("settings/learning_rate", wrong({**TABLED, "values": []}, {**TABLED, "values": [1.0] * 200_000})),
+    ("settings/learning_rate", wrong({**TABLED, "values": [1.0, float("nan")]}, {**TABLED, "values": ["x", "y"]})),
+    ("settings/learning_rate", strange(LINE, TABLED)),
     ("settings/stats_window_size", wrong(0, 10**12, "x")),
     ("settings/replay_buffer_class", wrong({"class": "torch.nn.Linear"}, {"class": "os.system"}, 5)),
     ("settings/replay_buffer_kwargs", wrong({"evil": 1}, {"n_steps": HUGE}, 5)),
@@ -91,6 +97,19 @@ CONFIG: list[tuple[str, Values]] = [
     ("actions/sha256", wrong("0" * 64, 5)),
     ("actions/kind", wrong("evil", "product", 5)),
     ("actions/from_env", wrong(5)),
+]
+OF_POLICY: list[tuple[str, Values]] = [
+    ("settings/net_arch", wrong([HUGE, HUGE], [10**5] * 40, [0], "abc", [1e30], [20_000] * 3)),
+    ("settings/activation_fn", wrong({"class": "os.system"}, {"class": "torch.nn.Transformer"})),
+    ("settings/critic", wrong({"kind": "two-tower", "width": HUGE}, {"kind": "evil"}, 5)),
+    ("settings/candidates", wrong({"kind": "evil"}, "os.system", 5)),
+    ("settings/k", wrong(HUGE, -1, float("nan"), "8")),
+    ("settings/evil", wrong(5)),
+    ("settings/lr_schedule", wrong(5)),
+    ("action_space/n", wrong(10**18, 59, "x")),
+    ("actions/sha256", wrong("0" * 64, 5)),
+    ("observation_space", wrong({**BOX, "shape": [HUGE]}, "Box")),
+    ("evil", wrong(5)),
 ]
 TABLE: list[tuple[str, Values]] = [
     ("sha256", wrong("0" * 64, None)),
@@ -142,7 +161,12 @@ JSON: list[tuple[str, str, str, Values]] = [
     *(("table", "training.json", place, found) for place, found in TRAINING),
     ("buffer", "replay_buffer.json", "pos", wrong(-1, HUGE, "1", 1.5, 39)),
     ("buffer", "replay_buffer.json", "full", wrong(1, "x", True)),
-    ("buffer", "replay_buffer.json", "buffer_size", wrong(HUGE, "x", 100)),
+    ("buffer", "replay_buffer.json", "buffer_size", wrong("x", 39, 10**30, -1)),
+    ("buffer", "replay_buffer.json", "buffer_size", strange(HUGE, 100)),  # of which it takes what is there
+    ("goals", "replay_buffer.json", "episode_start", wrong([-1], [HUGE], [0, 0], 5, "x", [1.5], [])),
+    ("goals", "replay_buffer.json", "buffer_size", wrong(100, HUGE)),
+    ("goals", "config.json", "settings/replay_buffer_kwargs", wrong({"goal_selection_strategy": "evil"}, {"evil": 1})),
+    *(("policy", "config.json", place, found) for place, found in OF_POLICY),
     ("product", "actions/product.json", "factors", wrong(HUGE, -1, 1, "x", 10**30)),
     ("product", "actions/product.json", "space", wrong("evil", 5)),
     ("product", "actions/product.json", "space", strange("discrete")),  # the environment says which
@@ -203,6 +227,9 @@ TENSORS: list[tuple[str, str, str, list[str]]] = [
     ("table", "replay_buffer.safetensors", "observations", [*SHAPES, "NaN", "one infinite"]),
     ("table", "replay_buffer.safetensors", "actions", [*SHAPES, "far", "negative"]),
     ("buffer", "replay_buffer.safetensors", "dones", ["seven", "NaN", "smaller"]),
+    ("goals", "replay_buffer.safetensors", "ep_start", [*SHAPES, "negative", "far", "seven"]),
+    ("goals", "replay_buffer.safetensors", "ep_length", [*SHAPES, "negative", "far"]),
+    ("policy", "networks.safetensors", "weight", [*SHAPES, "NaN", "one infinite"]),
     ("allowed", "replay_buffer_allowed.safetensors", "length", ["left out", "negative", "seven", "smaller", "float64"]),
     ("allowed", "replay_buffer_allowed.safetensors", "numbers", ["left out", "negative", "far", "smaller", "float64"]),
     ("table", "training.safetensors", "random.numpy.1", ["left out", "smaller", "float64", "flat"]),

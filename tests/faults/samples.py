@@ -15,13 +15,16 @@ import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
+from stable_baselines3 import HerReplayBuffer
+from stable_baselines3.common.envs import BitFlippingEnv
 
 from tests.faults.tasks import digest
 from wolpertinger import ActionIds, ActionProduct, ActionTable, Slate, Wolpertinger
 from wolpertinger.actions import table
-from wolpertinger.agent import buffer_files, checkpoint
+from wolpertinger.agent import buffer_files, checkpoint, policy_files
 from wolpertinger.agent.buffer_files import buffer_arrays
 from wolpertinger.agent.checkpoint_folder import CheckpointFolder
+from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.agent.trees import pack
 from wolpertinger.envs.state import Restorable
 
@@ -56,25 +59,37 @@ class PointEnv(Restorable, gym.Env):
         return self._observe(), -float(np.abs(self.target).sum()), self.steps == 7, False, {}
 
 
+class BitsEnv(Restorable, BitFlippingEnv):
+    """Stable-Baselines3's environment with goals; its state can be kept."""
+
+    state_names = ("state", "desired_goal", "current_step")
+
+    def __init__(self) -> None:
+        super().__init__(n_bits=4, continuous=False)
+
+
 def _tuned() -> ActionTable:
     actions = ActionTable(VECTORS, recall=0.9)
     actions.tune(VECTORS[:200] + np.float32(0.01), k=8)
     return actions
 
 
-ENVS: dict[str, Callable[[], PointEnv]] = {
+ENVS: dict[str, Callable[[], Any]] = {
     "table": lambda: PointEnv(ActionTable(VECTORS[:60])),
     "allowed": lambda: PointEnv(ActionTable(VECTORS[:60]), allows=True),
     "ids": lambda: PointEnv(ActionIds(30), "dict"),
     "product": lambda: PointEnv(ActionProduct([[0.0, 1.0, 3.0], np.eye(2)], space="multidiscrete")),
     "slate": lambda: PointEnv(Slate(ActionTable(VECTORS[:30]), 3)),
+    "goals": BitsEnv,
 }
-POLICIES = {"ids": "MultiInputPolicy"}
+POLICIES = {"ids": "MultiInputPolicy", "goals": "MultiInputPolicy"}
 
 
 def new_agent(name: str) -> Wolpertinger:
     small = {"learning_starts": 10, "batch_size": 8, "buffer_size": 200, "seed": 0, "device": "cpu"}
     networks = {"net_arch": [8, 8]}
+    if name == "goals":
+        small |= {"replay_buffer_class": HerReplayBuffer, "replay_buffer_kwargs": {"n_sampled_goal": 2}}
     return Wolpertinger(POLICIES.get(name, "MlpPolicy"), ENVS[name](), policy_kwargs=networks, **small)
 
 
@@ -99,6 +114,12 @@ def _load_buffer(source: Any) -> Wolpertinger:
     agent = new_agent("table")
     agent.load_replay_buffer(source)
     return agent
+
+
+def use_policy(policy: Any) -> None:
+    """Predict, and save it again."""
+    policy.predict(policy.observation_space.sample())
+    policy.save(io.BytesIO())
 
 
 def use_agent(agent: Wolpertinger) -> None:
@@ -126,6 +147,7 @@ SAMPLES: dict[str, Sample] = {
     **{name: Sample(checkpoint.KIND, _load_agent(name), use_agent) for name in ENVS},
     "run": Sample(checkpoint.KIND, _load_agent("allowed"), use_agent),
     "buffer": Sample(buffer_files.KIND, _load_buffer, use_agent),
+    "policy": Sample(policy_files.KIND, WolpertingerPolicy.load, use_policy),
     **{name: Sample(table.KIND, _load_table, use_table) for name in ("tuned", "IVF8,Flat", "IVF8,PQ4x4fs", "HNSW8")},
 }
 """`run` is a checkpoint in a folder, with the replay buffer in a file beside it."""
@@ -144,6 +166,7 @@ def sample_folder() -> Path:
         agent.save(folder / name / "000000.zip", include=["training"])
         if name == "table":
             agent.save_replay_buffer(folder / "buffer" / "000000.zip")
+            agent.policy.save(folder / "policy" / "000000.zip")
         if name == "allowed":
             CheckpointFolder(folder / "run").save(agent)
     _tuned().save(folder / "tuned" / "000000.zip")
@@ -159,6 +182,9 @@ def fingerprint(found: Any) -> str:
     if isinstance(found, ActionTable):
         nearest = found.nearest(VECTORS[:50, : found.dim], 8)  # the k that one is tuned for
         return digest(found.sha256, repr(found), nearest.tobytes(), [health.index for health in found.health])
+    if isinstance(found, WolpertingerPolicy):
+        tensors = found.state_dict().values()
+        return digest(found.actions.sha256, repr(found.made_with), *(tensor.numpy().tobytes() for tensor in tensors))
     state, arrays = pack(found._resume_from or {})
     moments = [found.actor.optimizer.state_dict(), found.critic.optimizer.state_dict()]
     counters = [getattr(found, name) for name in checkpoint.COUNTERS]

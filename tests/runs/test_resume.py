@@ -85,7 +85,7 @@ def test_a_run_without_a_checkpoint_begins_anew(tmp_path, folder, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text((folder / "config.json").read_text())
     resume(tmp_path / "run", quiet=True)
-    assert "begins anew" in capsys.readouterr().out
+    assert "begins anew" in capsys.readouterr().err
     assert rows(tmp_path / "run" / "curve.csv", "seconds") == rows(folder / "curve.csv", "seconds")
 
 

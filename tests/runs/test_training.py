@@ -44,7 +44,7 @@ def test_a_run_is_compared_with_random_actions(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(WorseThanRandom, "_judge", lambda callback: callback.say(f"random {callback.level}"))
     folder = train(tiny(), tmp_path / "run")
     random = json.loads((folder / "result.json").read_text())["baselines"]["random"]
-    assert f"random {random}" in capsys.readouterr().out
+    assert f"random {random}" in capsys.readouterr().err
 
 
 def test_the_curve_is_the_exact_return_and_the_best_checkpoint_is_its_maximum(folder):

@@ -117,6 +117,12 @@ class ActionSet(ABC):
             digest.update(np.ascontiguousarray(part, np.float32).tobytes())
         return digest.hexdigest()
 
+    def first_sha256(self, count: int) -> str | None:
+        """Fingerprint of the first `count` actions, as if none had been removed, where a set grows by ids that follow:
+        what was learned of that set holds for this one. None: there are not so many, or the set does not grow.
+        """
+        return None
+
     def sample(self, rng: np.random.Generator, n: int) -> Actions:
         """n actions drawn uniformly: ids (n,) or digits (n, d)."""
         return sample_space(self.space, rng, n)

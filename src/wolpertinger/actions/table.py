@@ -106,6 +106,16 @@ class ActionTable(ActionSet):
         """Fingerprint of the actions: type, shape and bytes of the vectors, and which were removed."""
         return self._cached("sha256", _hash)
 
+    def first_sha256(self, count: int) -> str | None:
+        """Fingerprint of the first `count` rows, as if none had been removed; None: there are fewer."""
+        if count > self._store.size:
+            return None
+        digest = _digest(count, self.dim)
+        for start in range(0, count, HASHED_ROWS):
+            rows = self._store.take(np.arange(start, min(start + HASHED_ROWS, count)))
+            digest.update(np.ascontiguousarray(rows).data)
+        return digest.hexdigest()
+
     @property
     def health(self) -> list[LookupStats]:
         """How the promised recall is kept, for each k that was looked up; empty without a promise."""
@@ -205,8 +215,12 @@ class ActionTable(ActionSet):
         return known[name]
 
 
+def _digest(size: int, dim: int) -> Any:
+    return hashlib.sha256(f"{np.dtype(np.float32).str} {(size, dim)}".encode())
+
+
 def _hash(rows: Rows) -> str:
-    digest = hashlib.sha256(f"{np.dtype(np.float32).str} {(rows.size, rows.dim)}".encode())
+    digest = _digest(rows.size, rows.dim)
     for block in rows.blocks(HASHED_ROWS):
         digest.update(np.ascontiguousarray(rows.rows(block)).data)
     if len(removed := rows.removed):

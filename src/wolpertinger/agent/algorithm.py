@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 import torch
+from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
@@ -21,6 +22,7 @@ from wolpertinger.agent.faults import Faults
 from wolpertinger.agent.logged import LoggedAlgorithm
 from wolpertinger.agent.policies import CnnPolicy, MultiInputPolicy, WolpertingerPolicy
 from wolpertinger.agent.restrictions import AllowedFunction, Restrictions
+from wolpertinger.agent.schedules import plain_rate
 from wolpertinger.agent.standardization import has_units
 from wolpertinger.learners import LearnerFactory, make_learner, make_learner_settings
 from wolpertinger.networks import MLP, Actor, Critic, Factored, PerItem, TwoTower, make_critic_settings
@@ -100,6 +102,7 @@ class Wolpertinger(LoggedAlgorithm):
         on_bad_transition: str = "raise", _init_setup_model: bool = True,
     ) -> None:
         # fmt: on
+        learning_rate = plain_rate(learning_rate)
         self._arguments = {name: value for name, value in locals().items() if name not in NOT_SETTINGS}
         arguments.check_arguments(self._arguments, policy, self.policy_aliases, device)
         self._arguments |= arguments.plain_numbers(self._arguments)
@@ -202,6 +205,8 @@ class Wolpertinger(LoggedAlgorithm):
         """Lines 12 to 16 of Algorithm 2, `gradient_steps` times."""
         if self.standardize and not has_units(self.policy, self.replay_buffer, self.gamma, self._vec_normalize_env):
             return  # too little has been seen
+        if isinstance(self.replay_buffer, HerReplayBuffer) and not self.replay_buffer.ep_length.any():
+            return  # goals are of whole episodes
         self.policy.set_training_mode(True)
         self._update_learning_rates()
         self.learner.tau = self.tau  # it may have been set since, as may gamma

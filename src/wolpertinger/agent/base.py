@@ -3,10 +3,12 @@
 import io
 import pathlib
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import torch
+from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -20,6 +22,7 @@ from wolpertinger.agent.arguments import check_device
 from wolpertinger.agent.diagnostics import Diagnostics
 from wolpertinger.agent.exploration import Exploration, Explorer
 from wolpertinger.agent.faults import Faults, GuardedBuffer, require_finite_start
+from wolpertinger.agent.growing import GrowingSpace
 from wolpertinger.agent.policies import WolpertingerPolicy
 from wolpertinger.agent.restrictions import Restrictions
 from wolpertinger.agent.training_state import set_random_state, set_training_state
@@ -30,7 +33,7 @@ from wolpertinger.learners import Learner
 from wolpertinger.settings import check_flag, check_keywords, check_kind
 
 
-class ActionSetAlgorithm(OffPolicyAlgorithm):
+class ActionSetAlgorithm(GrowingSpace, OffPolicyAlgorithm):
     """An off-policy algorithm over an action set, in any kind of environment, saved without pickle."""
 
     policy: WolpertingerPolicy
@@ -78,6 +81,8 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         validation.require_fixed_observations(self._arguments["critic"], wrapped)
         validation.require_skippable(self.on_bad_transition, wrapped, self.optimize_memory_usage)
         super().set_env(wrapped, force_reset)
+        if self.replay_buffer is None:
+            self.replay_buffer = self._make_buffer()
 
     def _setup_lr_schedule(self) -> None:
         super()._setup_lr_schedule()
@@ -118,7 +123,8 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         exclude: Iterable[str] | None = None,
         include: Iterable[str] | None = None,
     ) -> None:
-        """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash.
+        """Write the agent to one zip of safetensors and JSON; `exclude=["actions"]` stores only the set's hash,
+        `exclude=["verbose"]` or another setting of the training leaves that at the default.
 
         `include=["replay_buffer"]` adds the buffer; `include=["training"]` also all else that training goes on from: a
         loaded agent's `learn(..., reset_num_timesteps=False)` is then the same, to the bit, as if it had never stopped.
@@ -138,9 +144,27 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
         buffer_files.save_buffer(self.replay_buffer, path)
 
     def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
-        """Fill the replay buffer from a file that `save_replay_buffer` wrote."""
+        """Fill the replay buffer from a file that `save_replay_buffer` wrote, with the newest of it if it has more.
+
+        `truncate_last_traj` is for HerReplayBuffer: the episodes that were going on have ended.
+        """
+        if self.replay_buffer is None:
+            self.replay_buffer = self._make_buffer()
         buffer_files.load_buffer(self.replay_buffer, path, self.actions)
         self._rows_stored = -1
+        if truncate_last_traj:
+            buffer_files.end_episodes(self.replay_buffer)
+
+    def _make_buffer(self) -> ReplayBuffer:
+        """An empty replay buffer, as the base class makes one."""
+        made, kwargs = self.replay_buffer_class, dict(self.replay_buffer_kwargs)
+        assert made is not None
+        if issubclass(made, HerReplayBuffer):
+            if self.env is None:
+                raise ValueError("HerReplayBuffer asks the environment for rewards: give one by set_env(env)")
+            kwargs["env"] = self.env
+        kwargs |= {"n_envs": self.n_envs, "optimize_memory_usage": self.optimize_memory_usage}
+        return made(self.buffer_size, self.observation_space, self.action_space, device=self.device, **kwargs)
 
     @classmethod
     def load(
@@ -157,19 +181,20 @@ class ActionSetAlgorithm(OffPolicyAlgorithm):
     ) -> Self:
         """An agent from a file that `save` wrote, or the newest of a folder of checkpoints; it runs nothing of it.
 
-        `custom_objects` and `settings` replace what the agent was saved with. The next `learn` begins with a reset,
-        but for a file with the state of training (`include=["training"]`, or a run's) and reset_num_timesteps=False.
-        The host's global random numbers stay as they are until then.
+        `custom_objects` and `settings` replace what the agent was saved with. `actions`: a table that has got further
+        rows since, say. The next `learn` begins with a reset, but for reset_num_timesteps=False and a file with the
+        state of training (`include=["training"]`, or a run's), or force_reset=False: then the environment is where it
+        was when the agent was saved. The host's global random numbers stay as they are until then.
         """
         check_flag("force_reset", force_reset)
         check_flag("print_system_info", print_system_info)
         check_kind("actions", actions, ActionSet | None, "an action set, such as ActionTable(vectors), or None")
-        if not force_reset:
-            raise ValueError("force_reset=False: learn(..., reset_num_timesteps=False) goes on from a saved state")
         if print_system_info:
             get_system_info()
         check_kind("custom_objects", custom_objects, dict | None, "a dict of settings by name, or None")
-        settings = {**(custom_objects or {}), **settings}
+        known = signature(cls).parameters  # Stable-Baselines3 ignores what is not in the file
+        settings = {**{name: value for name, value in (custom_objects or {}).items() if name in known}, **settings}
         check_keywords("settings", settings, cls, without={"env", "actions", "device", "_init_setup_model"})
         check_device(device)
-        return checkpoint.load(cls, path, env=env, device=device, actions=actions, settings=settings)
+        given = {"env": env, "actions": actions, "settings": settings, "force_reset": force_reset}
+        return checkpoint.load(cls, path, device=device, **given)  # type: ignore[arg-type]

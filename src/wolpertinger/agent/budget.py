@@ -21,7 +21,7 @@ class Budget(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
         if not tensors:
-            self._spend(max((prod(arg) for arg in args if isinstance(arg, list | tuple)), default=0))
+            self._spend(max((_count(arg) for arg in args if isinstance(arg, list | tuple)), default=0))
         elif func.overloadpacket is torch.ops.aten.clone:
             self._spend(tensors[0].numel())
         return func(*args, **(kwargs or {}))
@@ -30,3 +30,10 @@ class Budget(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._left -= numbers
         if self._left < 0:
             raise ValueError(f"the networks would be larger than what is in the file, {self._numbers:,} numbers")
+
+
+def _count(sizes: Any) -> int:
+    """Numbers in a tensor of these sizes, or put together from these tensors."""
+    if any(isinstance(part, torch.Tensor) for part in sizes):
+        return sum(part.numel() for part in sizes if isinstance(part, torch.Tensor))
+    return prod(sizes)

@@ -1,11 +1,13 @@
 """A replay buffer as files, and back: safetensors for arrays, JSON for the rest."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from wolpertinger import archive
@@ -21,7 +23,8 @@ KIND = "wolpertinger replay buffer"
 ALLOWED, FORM = "replay_buffer_allowed.safetensors", "replay_buffer_allowed.json"
 ROWS_AT_ONCE = 2**14
 ENDS = ("dones", "timeouts")
-ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+EPISODES = ("ep_start", "ep_length")  # of each row, by HerReplayBuffer
+ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts", *EPISODES)
 
 
 def save_buffer(buffer: ReplayBuffer, target: archive.Target) -> None:
@@ -43,6 +46,10 @@ def buffer_files(buffer: ReplayBuffer) -> dict[str, bytes]:
         "buffer_size": buffer.buffer_size,
         "n_envs": buffer.n_envs,
     }
+    if isinstance(buffer, HerReplayBuffer):
+        if buffer.copy_info_dict:
+            raise TypeError("a HerReplayBuffer with copy_info_dict=True cannot be saved: infos may hold anything")
+        facts["episode_start"] = buffer._current_ep_start.tolist()
     arrays = {name: np.ascontiguousarray(array[:filled]) for name, array in buffer_arrays(buffer).items()}
     return {
         "replay_buffer.json": json.dumps(facts).encode(),
@@ -73,23 +80,59 @@ def restore_buffer(buffer: ReplayBuffer, files: dict[str, bytes], actions: Actio
         check_flag("full", full)
         for number in (position, size, n_envs):
             check_number("pos, buffer_size, n_envs", number, whole=True)
-    if (size, n_envs) != (buffer.buffer_size, buffer.n_envs):
+    has_places = isinstance(buffer, HerReplayBuffer) or buffer.optimize_memory_usage or ALLOWED in files
+    if n_envs != buffer.n_envs or (size != buffer.buffer_size and has_places):
         raise CheckpointError(
             f"the replay buffer was saved with {size} steps of {n_envs} environments, "
             f"this agent's has {buffer.buffer_size} of {buffer.n_envs}"
         )
     own = buffer_arrays(buffer)
-    filled = buffer.buffer_size if full else position + 1
+    filled = size if full else position + 1
     expected = {name: (array.dtype, (filled, *array.shape[1:])) for name, array in own.items()}
     found = {name: (array.dtype, array.shape) for name, array in saved.items()}
-    if found != expected or not 0 <= position < buffer.buffer_size:
+    if found != expected or not 0 <= position < size:
         raise CheckpointError(f"the replay buffer holds {found}, this agent's {expected}")
     with readable("replay_buffer.safetensors"):
         check_rows(saved, actions.space)
-    for name, array in saved.items():
-        own[name][:filled] = array
-    buffer.pos, buffer.full = position, full
+        if isinstance(buffer, HerReplayBuffer):
+            _restore_episodes(buffer, facts, saved)
+    if size == buffer.buffer_size:
+        for name, array in saved.items():
+            own[name][:filled] = array
+        buffer.pos, buffer.full = position, full
+    else:
+        _fill(buffer, saved, position, full)
     restore_allowed(buffer, files, actions)
+
+
+def _fill(buffer: ReplayBuffer, saved: Mapping[str, np.ndarray], position: int, full: bool) -> None:
+    """The newest rows of a ring of another size, the oldest of them first."""
+    rows = np.arange(position) if not full else (position + np.arange(len(saved["rewards"]))) % len(saved["rewards"])
+    rows = rows[-buffer.buffer_size :]
+    for name, array in buffer_arrays(buffer).items():
+        array[: len(rows)] = saved[name][rows]
+    buffer.pos, buffer.full = len(rows) % buffer.buffer_size, len(rows) == buffer.buffer_size
+
+
+def _restore_episodes(buffer: HerReplayBuffer, facts: Mapping[str, Any], saved: Mapping[str, np.ndarray]) -> None:
+    """Where the episodes are, each row in its own: goals are drawn from those places without another look."""
+    begun, size = np.asarray(facts["episode_start"]), buffer.buffer_size
+    start, length = (saved[name] for name in EPISODES)
+    within = (np.arange(len(start))[:, None] - start) % size < length
+    places = [start, begun]
+    right = begun.dtype.kind == "i" and begun.shape == (buffer.n_envs,) and (within | (length == 0)).all()
+    right = right and all(((part >= 0) & (part < size)).all() for part in places)
+    if not right or (length < 0).any() or (length > size).any():
+        raise ValueError("the replay buffer's episodes do not fit together")
+    buffer._current_ep_start = begun.astype(np.int64)
+
+
+def end_episodes(buffer: ReplayBuffer) -> None:
+    """Let HerReplayBuffer know that the episodes that were going on do not go on."""
+    if isinstance(buffer, HerReplayBuffer):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it says so
+            buffer.truncate_last_trajectory()
 
 
 def check_rows(rows: Mapping[str, np.ndarray], space: Any) -> None:

@@ -9,6 +9,8 @@ import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from stable_baselines3.common import buffers, torch_layers
+from stable_baselines3.her import her_replay_buffer
+from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy
 
 from wolpertinger import archive
 from wolpertinger.settings import Settings
@@ -21,6 +23,7 @@ KNOWN_CLASSES = {
         ("torch.optim", torch.optim, torch.optim.Optimizer),
         ("stable_baselines3", torch_layers, torch_layers.BaseFeaturesExtractor),
         ("stable_baselines3", buffers, buffers.ReplayBuffer),
+        ("stable_baselines3", her_replay_buffer, buffers.ReplayBuffer),
     )
     for name, found in vars(module).items()
     if isinstance(found, type) and issubclass(found, base)
@@ -58,6 +61,8 @@ def encode_value(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, GoalSelectionStrategy):
+        return value.name.lower()
     raise TypeError(f"{value!r} cannot be saved: numbers, text, lists, dicts and the classes of torch and SB3 can")
 
 

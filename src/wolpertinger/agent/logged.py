@@ -99,11 +99,7 @@ class LoggedAlgorithm(RestrictedAlgorithm):
             self.n_envs = wrapped.num_envs
         super().set_env(wrapped, force_reset)
         if is_first and self.replay_buffer.n_envs != self.n_envs and not self.replay_buffer.size():
-            assert self.replay_buffer_class is not None
-            spaces_of = self.observation_space, self.action_space
-            kwargs = dict(self.replay_buffer_kwargs)
-            kwargs |= {"n_envs": self.n_envs, "optimize_memory_usage": self.optimize_memory_usage}
-            self.replay_buffer = self.replay_buffer_class(self.buffer_size, *spaces_of, device=self.device, **kwargs)
+            self.replay_buffer = self._make_buffer()
 
     def _adopt_space(self, space: spaces.Space) -> None:
         """An environment knows bounds that a log does not show; networks depend on neither."""

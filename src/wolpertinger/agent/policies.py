@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from gymnasium import spaces
@@ -18,9 +18,13 @@ from stable_baselines3.common.torch_layers import (
     get_actor_critic_arch,
 )
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from stable_baselines3.common.utils import get_device
 from torch import Tensor, nn
 
+from wolpertinger import archive
 from wolpertinger.actions import ActionSet, Allowed
+from wolpertinger.agent import policy_files
+from wolpertinger.agent.growing import GrowingSpace
 from wolpertinger.learners import Networks
 from wolpertinger.networks import MLP, Actor, Critic, Factored, PerItem, TwoTower
 from wolpertinger.policy import Nearest, Policy, Ranking, States
@@ -33,10 +37,11 @@ from wolpertinger.threads import threads_for
 
 RERANKERS: dict[str, Callable[[Critic], Scorer]] = {"exact": lambda critic: score_exactly, "screened": EightBitScreen}
 KEYS_AT_ONCE = 2**14
+OF_AGENT = {"self", "__class__", "observation_space", "action_space", "lr_schedule", "actions"}
 BYTES = 20  # of a weight with its gradient, its two moments and its target
 
 
-class WolpertingerPolicy(BasePolicy):
+class WolpertingerPolicy(GrowingSpace, BasePolicy):
     """Actor, critic and their targets over an action set, and two policies over them: one to train, one to predict.
 
     `behaviour` acts in training and picks target actions. `predictor` serves `predict` and `explain`: the same by
@@ -74,6 +79,7 @@ class WolpertingerPolicy(BasePolicy):
         optimizer_class: type[torch.optim.Optimizer] = torch.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        made_with = {name: value for name, value in locals().items() if name not in OF_AGENT and value is not None}
         if optimizer_kwargs is None and optimizer_class is torch.optim.Adam:
             optimizer_kwargs = {"fused": True}  # one kernel for all parameters, on every device
         super().__init__(
@@ -82,7 +88,7 @@ class WolpertingerPolicy(BasePolicy):
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
         )
-        self.actions = actions
+        self.actions, self.made_with = actions, made_with
         shared = {"activation_fn": activation_fn, "layer_norm": layer_norm, "unit_features": unit_features}
         of_critic = {"n_critics": n_critics, "state_arch": state_arch, "dropout": dropout, "form": critic, **shared}
         self._build_networks(net_arch, {"bound": bound, **shared}, of_critic, lr_schedule)
@@ -191,8 +197,19 @@ class WolpertingerPolicy(BasePolicy):
         _switch(self.critic, mode)
         self.training = mode
 
-    def _get_constructor_parameters(self) -> dict[str, Any]:
-        raise TypeError("a policy is saved with its agent: use agent.save(path) and Wolpertinger.load(path)")
+    def save(self, path: archive.Target) -> None:
+        """Write what predicts, with its actions, to one zip of safetensors and JSON; `agent.save` writes all else too.
+
+        Classes of your own in `policy_kwargs` cannot be said in JSON.
+        """
+        policy_files.save_policy(self, path)
+
+    @classmethod
+    def load(
+        cls, path: archive.Target, device: torch.device | str = "auto", *, actions: ActionSet | None = None
+    ) -> Self:
+        """A policy from a file that `save` wrote; it runs nothing of it. `actions`: instead of those in the file."""
+        return policy_files.load_policy(cls, path, get_device(device), actions)
 
 
 def _switch(module: nn.Module, mode: bool) -> None:

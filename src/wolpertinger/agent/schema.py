@@ -14,6 +14,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.agent.exploration import Exploration
+from wolpertinger.agent.schedules import check_learning_rate
 from wolpertinger.learners import make_learner_settings
 from wolpertinger.networks import make_critic_settings
 from wolpertinger.policy import make_source_settings
@@ -176,7 +177,7 @@ SETTINGS: dict[str, Check] = {
     "allowed": _none,
     "exploration": _part(lambda value: read_settings("exploration", value, {Exploration.kind: Exploration})),
     "learner": _part(make_learner_settings),
-    "learning_rate": number(optional=True),
+    "learning_rate": check_learning_rate,
     "final_learning_rate": number(optional=True),
     "actor_learning_rate": number(optional=True),
     "gamma": number(0, 1, optional=True),

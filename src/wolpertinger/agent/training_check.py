@@ -41,8 +41,8 @@ def check_training_state(agent: "ActionSetAlgorithm", state: Any) -> dict[str, A
             raise TypeError(f"an episode is {episode!r}")
     if not all(_is_number(value) for value in state["successes"]):
         raise TypeError("successes are no numbers")
-    _check_observations(agent, state["last_obs"])
-    _check_observations(agent, state["last_original_obs"])
+    check_observations(agent, state["last_obs"])
+    check_observations(agent, state["last_original_obs"])
     check_fields("env", state["env"], {"wrappers", "inner"})
     return state
 
@@ -57,7 +57,7 @@ def _check_random(state: Any) -> None:
         set_random_state({**state, "cuda": []})
 
 
-def _check_observations(agent: "ActionSetAlgorithm", obs: Any) -> None:
+def check_observations(agent: "ActionSetAlgorithm", obs: Any) -> None:
     """Refuse what is no observation of each environment; there may be none."""
     if obs is None:
         return

@@ -9,10 +9,12 @@ from importlib.util import find_spec
 import gymnasium as gym
 
 from wolpertinger.agent import CheckpointError
+from wolpertinger.cli.completion import add_completion
 from wolpertinger.cli.evaluate import add_evaluate
 from wolpertinger.cli.export import add_export
 from wolpertinger.cli.index import add_index
 from wolpertinger.cli.log import add_log
+from wolpertinger.cli.new import add_new
 from wolpertinger.cli.options import explain_errors, with_example
 from wolpertinger.cli.record import add_record
 from wolpertinger.cli.serve import add_serve
@@ -31,15 +33,23 @@ EXAMPLE = """example:
   wolpertinger export runs/first --onnx exported"""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; bad input ends in one line on standard error and exit code 2."""
+def make_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
     parser = argparse.ArgumentParser(
         prog="wolpertinger", description="Reinforcement learning with huge action sets.", **with_example(EXAMPLE)
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('wolpertinger')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_train, add_evaluate, add_watch, add_index, add_log, add_record, add_serve, add_export):
+    adders = (add_new, add_train, add_evaluate, add_watch, add_index, add_log, add_record, add_serve, add_export)
+    for add in adders:
         add(commands)
+    add_completion(commands, parser)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; bad input ends in one line on standard error and exit code 2."""
+    parser = make_parser()
     given = sys.argv[1:] if arguments is None else arguments
     if any(text == "--" or text.endswith("=--") for text in given):
         parser.error(

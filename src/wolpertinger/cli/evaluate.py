@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolpertinger.actions.base import MAX_CANDIDATES
 from wolpertinger.cli.evaluate_log import add_log_evaluation, evaluate_log
-from wolpertinger.cli.options import add_run, at_least, with_example
+from wolpertinger.cli.options import add_json, add_run, at_least, open_console, with_example
 from wolpertinger.cli.train_log import given_options
 from wolpertinger.runs import Evaluation, evaluate
 from wolpertinger.runs.config import MAX_ENVS
@@ -35,7 +35,7 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument(
         "--top", type=at_least(1, MAX_CANDIDATES), help="show so many actions, best first, in some states"
     )
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_json(parser)
     add_log_evaluation(parser)
     parser.set_defaults(run=_evaluate)
 
@@ -53,9 +53,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         shown = {"score": score, "exact": found.exact, "sampled": sampled, "baselines": baselines}
         print(json.dumps({**shown, **({"top": [vars(row) for row in found.ranked]} if options.top else {})}))
         return
-    from rich.console import Console
-
-    console = Console()
+    console = open_console()
     console.print(_score_table(found))
     if found.recommendations:
         console.print(_recommendation_table(found))
@@ -72,7 +70,8 @@ def _score_table(found: Evaluation) -> "Table":
 
     score, sampled = found.score, found.sampled
     options = ", ".join(f"{name} {value}" for name, value in found.config.env.items())
-    table = Table(title=f"{found.config.task}: {options}; k = {found.config.k}", caption=_speed(found))
+    k = "" if found.config.k is None else f"; k = {found.config.k}"
+    table = Table(title=f"{found.config.task}: {options}{k}", caption=_speed(found))
     table.add_column("policy", no_wrap=True)
     for heading in ("exact return" if found.exact else "return", "share", "episodes (95 %)", "distinct actions"):
         table.add_column(heading, justify="right")

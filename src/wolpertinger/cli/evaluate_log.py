@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolpertinger.agent import Wolpertinger
-from wolpertinger.cli.options import at_least
+from wolpertinger.cli.options import at_least, open_console
 from wolpertinger.cli.train_log import add_columns, given_options
 from wolpertinger.data import Transitions
 from wolpertinger.runs.log_evaluation import LogEvaluation, evaluate_on_log
@@ -37,9 +37,7 @@ def evaluate_log(options: argparse.Namespace) -> None:
         shown: dict[str, Any] = {"estimates": [asdict(each) for each in found.estimates], "warnings": found.warnings}
         print(json.dumps({**shown, "rows": found.rows, "agreement": found.agreement, "gamma": found.gamma}))
         return
-    from rich.console import Console
-
-    console = Console()
+    console = open_console()
     console.print(_table(found))
     for warning in found.warnings:
         console.print(f"warning: {warning}", highlight=False, soft_wrap=True)

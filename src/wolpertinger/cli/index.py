@@ -5,14 +5,14 @@ import json
 from typing import Any
 
 from wolpertinger.cli import tuning
-from wolpertinger.cli.options import at_least, file_path, number, number_or_name, with_example
+from wolpertinger.cli.options import at_least, file_path, number, number_or_name, open_console, with_example
 from wolpertinger.cli.vectors import from_file
 from wolpertinger.index.tune import BATCH, BUILD_SECONDS
 from wolpertinger.threads import MAX_THREADS, set_threads
 
 TUNE_EXAMPLE = """example:
   wolpertinger index tune vectors.npy --k 100 --recall 0.99
-  wolpertinger index tune vectors.npy --k 0.01 --recall medium --queries protos.npy --out actions.zip"""
+  wolpertinger index tune vectors.npy --k 0.01 --recall medium --out actions.zip"""
 
 RECALL_HELP = 'a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" (0.7)'
 
@@ -72,9 +72,7 @@ def _tune(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(tuning.as_json(found), indent=1))
         return
-    from rich.console import Console
-
-    console = Console()
+    console = open_console()
     console.print(tuning.table(found))
     console.print(tuning.summary(found), highlight=False)
     if options.out is not None:

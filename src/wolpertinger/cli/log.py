@@ -1,10 +1,11 @@
 """`wolpertinger log describe`: what is in a log."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wolpertinger.cli.options import file_path, with_example
+from wolpertinger.cli.options import add_json, file_path, open_console, with_example
 from wolpertinger.cli.train_log import add_reading
 from wolpertinger.data import Transitions
 from wolpertinger.data.describing import MOST_COMMON, Description, describe
@@ -26,22 +27,45 @@ def add_log(commands: Any) -> None:
     describing.add_argument("log", metavar="FILE", help="a Parquet file of transitions, or a folder of them")
     add_reading(describing)
     describing.add_argument("--plot", type=file_path, metavar="FILE", help="draw returns, lengths, actions into a PNG")
+    add_json(describing)
     describing.set_defaults(run=_describe)
 
 
 def _describe(options: argparse.Namespace) -> None:
-    from rich.console import Console
-
     log = Transitions.read(options.log, dict(options.log_columns or []))
     actions = make_actions(options.log_actions, log) if log["action"].ndim == 1 or options.log_actions else None
     if actions is not None:
         log.check(actions)
-    found, console = describe(log), Console()
+    found = describe(log)
+    if options.json:
+        if options.plot is not None:
+            plot(found, options.plot)
+        print(json.dumps(_as_json(found)))
+        return
+    console = open_console()
     console.print(_table(found, options.log, None if actions is None else actions.n))
     console.print(_actions_table(found))
     if options.plot is not None:
         plot(found, options.plot)
         console.print(f"plot: {options.plot}", highlight=False)
+
+
+def _as_json(found: Description) -> dict[str, Any]:
+    plain = {"rows": found.rows, "episodes": found.episodes, "unusable": found.unusable, "rewarded": found.rewarded}
+    common = zip(found.actions[:MOST_COMMON].tolist(), found.counts.tolist(), strict=False)
+    return {
+        **plain,
+        "lengths": _spread(found.lengths),
+        "returns": _spread(found.returns),
+        "actions": len(found.actions),
+        "most_common": [{"action": action, "rows": count} for action, count in common],
+        "propensities": found.propensities,
+        "allowed": found.allowed,
+    }
+
+
+def _spread(values: Any) -> dict[str, float]:
+    return {name: float(getattr(values, name)()) for name in ("mean", "std", "min", "max")}
 
 
 def _table(found: Description, name: str, n: int | None) -> "Table":

@@ -1,15 +1,20 @@
 """What several commands have in common."""
 
 import argparse
+import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolpertinger.agent.faults import BadTransitionError
 from wolpertinger.runs.signals import Interrupted
 from wolpertinger.settings import LARGEST_WHOLE, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception]) -> int:
@@ -21,9 +26,16 @@ def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception])
     expected: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError, MemoryError, *errors)
     try:
         run()
+        sys.stdout.flush()
     except Interrupted as error:
         print(f"{prog}: {error}", file=sys.stderr)
         return error.code
+    except ClosedOutputError:
+        return _leave_output()
+    except BrokenPipeError as error:
+        if getattr(error, "__notes__", []):  # amid a run: a pipe of the user's own
+            raise
+        return _leave_output()
     except expected as error:
         notes = getattr(error, "__notes__", [])
         if notes and not isinstance(error, BadTransitionError):
@@ -33,9 +45,48 @@ def explain_errors(prog: str, run: Callable[[], None], *errors: type[Exception])
     return 0
 
 
-def with_example(example: str) -> dict[str, Any]:
+class ClosedOutputError(Exception):
+    """Whoever read the output, as `head` does, has seen enough."""
+
+
+def _leave_output() -> int:
+    """Nothing more is written, also not when Python ends and flushes what is left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def open_console() -> "Console":
+    """What tables are printed on."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:  # rich itself would exit with code 1
+            raise ClosedOutputError
+
+    return Output()
+
+
+def with_example(example: str, *, short: bool = False) -> dict[str, Any]:
     """Keywords for a parser whose help ends with an example."""
-    return {"epilog": example, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    return {"epilog": example, "formatter_class": _OneScreen, "usage": "%(prog)s [options]" if short else None}
+
+
+class _OneScreen(argparse.RawDescriptionHelpFormatter):
+    """At most 80 columns, and few lines that hold an option's name only."""
+
+    def __init__(self, prog: str) -> None:
+        width = min(80, shutil.get_terminal_size().columns)
+        super().__init__(prog, max_help_position=26, width=width)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Let programs read what the command says."""
+    parser.add_argument("--json", action="store_true", help="print what came out as JSON")
+
+
+def say(options: argparse.Namespace, found: dict[str, Any], text: str) -> None:
+    """Print a text, or what it says as JSON."""
+    print(json.dumps(found, default=str) if options.json else text)
 
 
 def file_path(text: str) -> Path:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from wolpertinger.cli.options import add_run, at_least, file_path, with_example
+from wolpertinger.cli.options import add_json, add_run, at_least, file_path, say, with_example
 from wolpertinger.runs.recording import record
 from wolpertinger.settings import MAX_SEED
 
@@ -22,9 +22,11 @@ def add_record(commands: Any) -> None:
         "--epsilon", type=float, default=0.1, help="chance of an action drawn uniformly (default: %(default)s)"
     )
     parser.add_argument("--seed", type=at_least(0, MAX_SEED), default=0, help="(default: %(default)s)")
+    add_json(parser)
     parser.set_defaults(run=_record)
 
 
 def _record(options: argparse.Namespace) -> None:
     choice = {name: getattr(options, name) for name in ("checkpoint", "rows", "epsilon", "seed")}
-    print(f"log: {record(options.folder, options.out, **choice)}")
+    path = record(options.folder, options.out, **choice)
+    say(options, {"log": path}, f"log: {path}")

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from wolpertinger.cli.options import add_run, at_least, file_path, with_example
+from wolpertinger.cli.options import add_json, add_run, at_least, file_path, say, with_example
 from wolpertinger.runs import show, watch
 from wolpertinger.runs.watch import MAX_FRAMES
 from wolpertinger.settings import MAX_SEED
@@ -28,6 +28,7 @@ def add_watch(commands: Any) -> None:
         "--every", type=at_least(1, MAX_FRAMES), default=1, help="keep one picture of so many (default: all)"
     )
     parser.add_argument("--human", action="store_true", help="play in a window, and write nothing")
+    add_json(parser)
     parser.set_defaults(run=_watch)
 
 
@@ -39,4 +40,5 @@ def _watch(options: argparse.Namespace) -> None:
     returns = ", ".join(f"{score:.2f}" for score in film.returns)
     cut = " (cut: the last episode goes on)" if film.cut else ""
     where = f"film: {film.path}, " if film.path else ""
-    print(f"{where}{film.frames} pictures, return {returns}{cut}")
+    found = {"film": film.path, "pictures": film.frames, "returns": film.returns, "cut": film.cut}
+    say(options, found, f"{where}{film.frames} pictures, return {returns}{cut}")

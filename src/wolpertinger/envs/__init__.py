@@ -61,3 +61,4 @@ gym.register(
     vector_entry_point="wolpertinger.envs.puddle:make_vector",
 )
 gym.register("wolpertinger/Discretized-v0", entry_point="wolpertinger.envs.discretized:make")
+gym.register("wolpertinger/Own-v0", entry_point="wolpertinger.envs.own:make")

@@ -103,10 +103,12 @@ class PuddleMap:
 
     @property
     def rows(self) -> int:
+        """Cells from top to bottom."""
         return self.cells.shape[0]
 
     @property
     def cols(self) -> int:
+        """Cells from left to right."""
         return self.cells.shape[1]
 
     @cached_property
@@ -126,6 +128,7 @@ class PuddleMap:
 
     @property
     def puddle_share(self) -> float:
+        """Of the cells, that are puddle."""
         return float((self.cells == PUDDLE).mean())
 
     @property

@@ -25,6 +25,7 @@ class Solution:
 
     @property
     def value(self) -> float:
+        """The return: the mean of `values`."""
         return float(self.values.mean())
 
 

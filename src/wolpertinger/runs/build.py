@@ -58,8 +58,10 @@ def agent_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     spec = settings.get("exploration", {})
     if not isinstance(spec, dict):
         raise ValueError(f"exploration={spec!r}: give its settings by name, as exploration.epsilon")
-    exploration = read_settings("exploration", {"kind": Exploration.kind, **spec}, {Exploration.kind: Exploration})
     freq = {"train_freq": tuple(settings["train_freq"])} if isinstance(settings.get("train_freq"), list) else {}
+    if not spec:  # the class chooses by the action set
+        return {**settings, **freq}
+    exploration = read_settings("exploration", {"kind": Exploration.kind, **spec}, {Exploration.kind: Exploration})
     return {**settings, **freq, "exploration": exploration}
 
 

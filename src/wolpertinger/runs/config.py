@@ -49,29 +49,27 @@ class RunConfig:
     agent: dict[str, Any]
     """The agent's settings in full; `build.agent_arguments` turns them into arguments."""
     preset: str = _setting(
-        '"default"; "few-items": the same for catalogues of which few items are good for many users; "nearest": '
-        'candidates around a proto-action, as in the paper, with our settings; or "paper": plain DDPG as published',
+        '"default", "few-items" (are good for many), "nearest" (to a proto-action) or "paper" (plain DDPG)',
         "the agent",
         "default",
         choices=PRESET_NAMES,
     )
-    k: int | float = _setting("candidates: a count, or a share of A with a point", "the agent")
+    k: int | float | None = _setting(
+        "candidates: a count, or a share of A with a point", "the agent", absent="as the actions ask for"
+    )
     recall: float | str | None = _setting(
-        'of the lookup, where actions are a table: a share, or the paper\'s "slow" (0.99), "medium" (0.9), "fast" '
-        "(0.7); an index is chosen and tuned to keep it",
+        'of the lookup: a share, or "slow" (0.99), "medium" (0.9), "fast" (0.7)',
         "the agent",
         None,
         absent="exact",
     )
-    table: bool = _setting(
-        "look actions up in a table of their vectors even where their set has a lookup of its own", "the agent", False
-    )
+    table: bool = _setting("look actions up in a table, whatever their set", "the agent", False)
     build_seconds: float | None = _setting(
-        "the most to spend on building indexes in one tuning", "the agent", None, absent="as ActionTable has it"
+        "on building indexes in one tuning, at most", "the agent", None, absent="as ActionTable has it"
     )
     steps: int = _setting("transitions", "the run", least=1)
     seconds: float | None = _setting(
-        "of training, evaluations and tunings of the lookup not counted, after which it ends even if steps are left",
+        "of training alone, after which it ends",
         "the run",
         None,
         absent="no limit",
@@ -127,6 +125,8 @@ def make_config(
     options = {name: option.default for name, option in chosen.env.items()} | _given(env or {})
     if options.get("map") is not None:  # the map itself: its file may have changed when the run is evaluated
         options["map"] = load_map(options["map"]).to_text()
+    if options.get("vectors") is not None:  # the run may be evaluated from another folder
+        options["vectors"] = str(Path(options["vectors"]).resolve())
     return RunConfig.from_dict(
         {"n_envs": chosen.n_envs, "steps": chosen.steps, "k": chosen.k, "preset": preset}
         | _given(settings)

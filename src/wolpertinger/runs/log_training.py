@@ -102,10 +102,9 @@ class _Bar(BaseCallback):
 
 
 def _arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """As those of a task's run, but that the class chooses its exploration, and k may be among them."""
+    """As those of a task's run, but that k may be among them."""
     k = {"k": settings["k"]} if "k" in settings else {}
-    made = agent_arguments({name: value for name, value in settings.items() if name != "k"})
-    return k | {name: value for name, value in made.items() if name in settings}
+    return k | agent_arguments({name: value for name, value in settings.items() if name != "k"})
 
 
 def make_actions(given: str | int | None, log: Transitions) -> ActionSet:

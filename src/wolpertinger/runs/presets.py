@@ -25,7 +25,8 @@ class Preset:
     """Environments stepped together: one lookup, one re-ranking and one update for all of them."""
     steps: int
     """Transitions to train for."""
-    k: int | float
+    k: int | float | None
+    """None: what the action set asks for."""
     episodes: int
     """What `wolpertinger evaluate` plays."""
     episode_steps: int
@@ -99,15 +100,13 @@ TASKS: dict[str, Preset] = {
     "recommender": Preset(
         env_id="wolpertinger/Recommender-v0",
         env={
-            "items": EnvOption(835, int, "items in the catalogue (the paper: 49, 835, 13138)"),
-            "dim": EnvOption(20, int, "numbers in an item's vector (the paper: 20, 200)"),
-            "data": EnvOption("generated", str, '"generated", or "complete-journey" (needs the extra [data])'),
+            "items": EnvOption(835, int, "in the catalogue (the paper: 49, 835, 13138)"),
+            "dim": EnvOption(20, int, "of an item's vector (the paper: 20, 200)"),
+            "data": EnvOption("generated", str, 'or "complete-journey" (extra [data])'),
             "reward": EnvOption(None, str, 'of the Complete Journey: "price" (default) or "novelty"'),
-            "median_best": EnvOption(
-                None, float, "scale the acceptance so that the median state's best item has this chance"
-            ),
-            "data_seed": EnvOption(0, int, "seed of the generated items, or of the split of the households"),
-            "guided": EnvOption(None, int, "items in the subset that guided exploration draws from (default: 30)"),
+            "median_best": EnvOption(None, float, "scale chances: that of a median best item"),
+            "data_seed": EnvOption(0, int, "seed of what is generated or split"),
+            "guided": EnvOption(None, int, "items that guided exploration draws from (30)"),
         },
         n_envs=1_024,
         steps=3_000_000,
@@ -208,6 +207,22 @@ TASKS: dict[str, Preset] = {
         episode_steps=200,
         agent={},
     ),
+    "environment": Preset(
+        env_id="wolpertinger/Own-v0",
+        env={
+            "env_id": EnvOption(
+                "CartPole-v1", str, "your environment, with Discrete or MultiDiscrete actions: my_module:MyEnv-v0"
+            ),
+            "vectors": EnvOption(None, str, "a .npy file with a vector for each action (default: the environment's)"),
+            "options": EnvOption(None, dict, "the environment's own options, as JSON"),
+        },
+        n_envs=1,
+        steps=20_000,
+        k=None,
+        episodes=50,
+        episode_steps=100,
+        agent={},
+    ),
 }
 
 
@@ -233,7 +248,8 @@ def find_preset(task: str, preset: str) -> Preset:
         return nearest
     plain = {**PAPER, "learning_starts": nearest.agent.get("learning_starts", 1_000)}
     if task != "recommender":  # the others offer nothing to guide exploration
-        plain["exploration"] = {**PAPER["exploration"], "epsilon": 0.0, "guided": 0.0}
+        epsilon = 0.1 if task == "environment" else 0.0  # where all actions may be candidates, noise explores nothing
+        plain["exploration"] = {**PAPER["exploration"], "epsilon": epsilon, "guided": 0.0}
     return replace(nearest, agent=plain)
 
 

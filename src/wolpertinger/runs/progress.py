@@ -26,6 +26,7 @@ class BarProgress:
 
     def __init__(self, total: int) -> None:
         from rich import progress
+        from rich.console import Console
 
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}"),
@@ -34,6 +35,7 @@ class BarProgress:
             progress.TimeElapsedColumn(),
             progress.TextColumn("<"),
             progress.TimeRemainingColumn(),
+            console=Console(stderr=True),  # standard output is for what came out
         )
         self._total = total
 

@@ -12,9 +12,11 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv
 
-from wolpertinger.actions import sample_space
+from wolpertinger.actions import read_allowed, sample_space
 from wolpertinger.agent import Wolpertinger
+from wolpertinger.agent.validation import find_actions
 from wolpertinger.envs import UserModel
+from wolpertinger.envs.allowed_info import METHODS
 from wolpertinger.envs.cartpole_reference import reference_return
 from wolpertinger.envs.puddle_map import MAX_SEARCHED_PLAN
 
@@ -160,6 +162,7 @@ SCORERS: dict[str, Callable[[VecEnv, int, int], Scorer]] = {
     "cart-pole": cartpole_scorer,
     "puddle-world": puddle_scorer,
     "control": control_scorer,
+    "environment": control_scorer,
 }
 """How each task is scored: from its environment, a number of episodes and the seed of their starts."""
 
@@ -172,6 +175,8 @@ def sampled_score(agent: BaseAlgorithm | BasePolicy | Any, env: VecEnv, episodes
         taken.add(np.asarray(locals_["actions"][locals_["i"]]).tobytes())
 
     start = perf_counter()
+    if isinstance(agent, Wolpertinger) and agent.restrictions.from_env:
+        agent = agent.acting_in(env)
     returns, lengths = evaluate_policy(agent, env, episodes, return_episode_rewards=True, callback=remember)
     seconds = perf_counter() - start
     half_width = 1.96 * float(np.std(returns, ddof=1) / np.sqrt(episodes)) if episodes > 1 else None
@@ -187,6 +192,10 @@ def random_return(env: VecEnv, episodes: int, seed: int) -> float:
 class _RandomPolicy:
     def __init__(self, env: VecEnv, seed: int) -> None:
         self.space, self.n, self.rng = env.action_space, env.num_envs, np.random.default_rng(seed)
+        self.env, self.asked = env, next((name for name in METHODS if env.has_attr(name)), None)
+        self.actions = find_actions(self.space, env, verbose=False) if self.asked else None
 
     def predict(self, *_: Any, **__: Any) -> tuple[np.ndarray, None]:
+        if self.asked is not None and self.actions is not None:  # states say what they allow
+            return read_allowed(self.env.env_method(self.asked), self.actions).sample(self.rng), None
         return sample_space(self.space, self.rng, self.n), None

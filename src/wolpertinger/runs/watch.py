@@ -1,5 +1,6 @@
 """Watch a run's agent at work: as a film, or in a window."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from wolpertinger.agent import Wolpertinger
+from wolpertinger.envs.allowed_info import METHODS
 from wolpertinger.runs.config import read_config
 from wolpertinger.runs.evaluation import load_agent
 from wolpertinger.runs.film import check_suffix, write_film
@@ -90,7 +92,13 @@ class Player:
         check_number("fps", fps, least=MIN_FPS, most=MAX_FPS, optional=True)
         config = read_config(folder)
         self.agent: Wolpertinger = load_agent(folder, config, checkpoint, 1)[0]
-        self.env: gym.Env = gym.make(TASKS[config.task].env_id, render_mode="rgb_array", **config.env)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # an error says it below
+            self.env: gym.Env = gym.make(TASKS[config.task].env_id, render_mode="rgb_array", **config.env)
+        if "rgb_array" not in self.env.metadata.get("render_modes", ()):
+            raise ValueError(
+                f"{config.env.get('env_id', self.env)} draws no pictures: give it the render_mode rgb_array, with a "
+                "render() that returns one, and list it in its metadata"
+            )
         self.episodes, self.seed, self.every, self.max_frames = episodes, seed, every, max_frames
         self.fps = fps or max(MIN_FPS, self.env.metadata.get("render_fps", 30) / every)
         self.film = Film()
@@ -114,7 +122,8 @@ class Player:
                 steps += 1
 
     def _step(self, obs: Any) -> tuple[Any, bool]:
-        why = self.agent.explain(obs)
+        asked = [name for name in METHODS if self.agent.restrictions.from_env and self.env.has_wrapper_attr(name)]
+        why = self.agent.explain(obs, allowed=self.env.get_wrapper_attr(asked[0])() if asked else None)
         if isinstance(self.env.unwrapped, ShowsChoice):
             proposed = None if not self.agent.policy.predictor.source.needs_actor else why.proto
             self.env.unwrapped.show_choice(proposed, why.actions)

@@ -25,6 +25,8 @@ class Ref:
     def settle(self):
         if not self.done:
             self.done = True
+            for earlier in [] if self.actor is None else self.actor.take_before(self):
+                earlier.settle()
             try:
                 self.value = self.work()
             except RayError as error:
@@ -40,7 +42,13 @@ class Ref:
 class Actor:
     def __init__(self, ray, cls, arguments):
         self.ray, self.alive, self.hangs = ray, not ray.stillborn, ray.hanging
-        self.instance = cls(*sent(arguments))
+        self.instance, self.queue = cls(*sent(arguments)), []
+
+    def take_before(self, ref):
+        """What an actor was asked before it is asked this: its calls go in order."""
+        place = self.queue.index(ref) if ref in self.queue else 0  # a test may make an answer of its own
+        before, self.queue = self.queue[:place], [own for own in self.queue[place:] if own is not ref]
+        return before
 
     def __getattr__(self, name):
         def remote(*arguments):
@@ -50,7 +58,8 @@ class Actor:
                 self.ray.calls.append((self, name))
                 return sent([getattr(self.instance, name)(*sent(arguments))])[0]
 
-            return Ref(work, self)
+            self.queue.append(Ref(work, self))
+            return self.queue[-1]
 
         return SimpleNamespace(remote=remote)
 

@@ -211,6 +211,7 @@ def test_what_is_drawn_is_there():
     assert sorted(set(drawn)) == kept
 
 
+@pytest.mark.slow
 def test_each_shard_keeps_its_promise():
     vectors = np.random.default_rng(0).normal(size=(4_000, 8)).astype(np.float32)
     table = ShardedTable(vectors, shards=2, recall=0.9, build_seconds=1.0)

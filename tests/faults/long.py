@@ -92,7 +92,7 @@ def predictions(count: int, seed: int = 0) -> dict[str, Any]:
 
 
 def training(count: int, seed: int = 0) -> dict[str, Any]:
-    """So many steps, an update each, the replay buffer going round, and a checkpoint at every look."""
+    """So many steps with their updates, the replay buffer going round, and a checkpoint at every look."""
     agent, holdings = _new_agent(seed), Holdings()
     with tempfile.TemporaryDirectory() as place:
         checkpoints, most = CheckpointFolder(Path(place)), 0

@@ -129,16 +129,16 @@ class Shards:
     def _ready(self, place: Place, until: float) -> Replica | None:
         """A replica that has begun, each in its turn; waits until then for one that has not."""
         place.turn = (place.turn + 1) % len(place.replicas)
-        candidates = place.replicas[place.turn :] + place.replicas[: place.turn]
-        if (begun_before := next((own for own in candidates if own.has_begun), None)) is not None:
-            return begun_before
         while True:
-            begun, _ = self.ray.wait([own.ready for own in candidates], timeout=0)
-            if not begun:
+            candidates = place.replicas[place.turn :] + place.replicas[: place.turn]
+            replica = next((own for own in candidates if own.has_begun or self._is_answered(own)), None)
+            if replica is None:
                 begun, _ = self.ray.wait([own.ready for own in candidates], timeout=max(0.0, until - time.monotonic()))
-            if not begun:
-                return None
-            replica = next(own for own in candidates if own.ready == begun[0])
+                if not begun:
+                    return None
+                replica = next(own for own in candidates if own.ready == begun[0])
+            if replica.has_begun:
+                return replica
             try:
                 self.ray.get(replica.ready)
                 replica.has_begun = True
@@ -147,7 +147,10 @@ class Shards:
                 raise cause_of(error) from error
             except self.ray.exceptions.RayError as error:  # it died amid its beginning
                 self._revive(place, replica, error)
-                candidates = list(place.replicas)
+
+    def _is_answered(self, replica: Replica) -> bool:
+        """Whether it has begun, or has failed to."""
+        return bool(self.ray.wait([replica.ready], timeout=0)[0])
 
     def _revive(self, place: Place, replica: Replica, error: Exception) -> None:
         with self._lock:

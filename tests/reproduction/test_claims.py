@@ -26,6 +26,12 @@ def at_least(name, key, bound):
     case(name, OPEN, shares={key: wide(bound)})
 
 
+def more_than(name, make, bound):
+    """Cases of a difference that has to exceed nothing; `make` gives the shares in which it has a value."""
+    case(name, HOLDS, shares=make(bound + 1e-9))
+    case(name, FAILS, shares=make(bound))
+
+
 def within(name, make, low, high, kind="shares"):
     """Cases of a number between two bounds; `make` gives the results in which it has a value."""
     for value, expected in (
@@ -48,9 +54,10 @@ at_least("near optimal at k = 1", "puddle-world-20/k-1", 0.95)
 at_least("the lossiest lookup", "puddle-world-20/k-1-fast", 0.95)
 at_least("13k above 60 %", f"{LARGE}/k-5-percent", 0.6)
 at_least("835 above 88 %", f"{SMALL}/k-5-percent", 0.88)
-at_least("13k above a fixed item", f"{LARGE}/k-5-percent", 0.4)  # the best fixed item's share
+for share, expected in ((0.4001, HOLDS), (0.4, FAILS), (wide(0.4), OPEN)):
+    case("13k above a fixed item", expected, shares={f"{LARGE}/k-5-percent": share}, fixed=0.4)
 for share, expected in ((0.25, HOLDS), (0.2501, FAILS), (wide(0.25), OPEN)):  # between random's 10 % and 40 %
-    case("k = 1 fails on 13k", expected, shares={f"{LARGE}/k-1": share})
+    case("k = 1 fails on 13k", expected, shares={f"{LARGE}/k-1": share, f"{LARGE}/k-5-percent": 0.9}, fixed=0.4)
 
 
 # Two shares
@@ -67,8 +74,11 @@ for name, key, over, bound in (
     ("5 % beats k = 1 on 13k", f"{LARGE}/k-5-percent", f"{LARGE}/k-1", 0.0),
     ("recall matters", f"{LARGE}/k-5-percent-slow", f"{LARGE}/k-5-percent-fast", 0.0),
 ):
-    case(name, HOLDS, shares=pair(key, over)(bound))
-    case(name, FAILS, shares=pair(key, over)(bound - 1e-9))
+    if bound:
+        case(name, HOLDS, shares=pair(key, over)(bound))
+        case(name, FAILS, shares=pair(key, over)(math.nextafter(bound, 0)))
+    else:
+        more_than(name, pair(key, over), bound)
     case(name, OPEN, shares={key: wide(0.5), over: 0.5 - bound})
     case(name, OPEN, shares={key: 0.5 + bound, over: wide(0.5)})
 
@@ -101,8 +111,8 @@ def by_k(family, *shares):
 
 
 for name, family in (("diminishing returns", SMALL), ("diminishing returns on 13k", LARGE)):
-    case(name, HOLDS, shares=by_k(family, 0.25, None, 0.5, None, 0.75))
-    case(name, FAILS, shares=by_k(family, 0.25, None, 0.5, None, 0.7501))
+    case(name, HOLDS, shares=by_k(family, 0.25, None, 0.5, None, 0.7499))
+    case(name, FAILS, shares=by_k(family, 0.25, None, 0.5, None, 0.75))
     case(name, OPEN, shares=by_k(family, wide(0.25), None, 0.5, None, 0.75))
 for name, family in (("5 or 10 % like all", SMALL), ("5 or 10 % like all on 13k", LARGE)):
     case(name, HOLDS, shares=by_k(family, None, None, 0.05, 0.05, 0.0))
@@ -116,7 +126,7 @@ for name, family in (("5 or 10 % like all", SMALL), ("5 or 10 % like all on 13k"
 case("progression with k", HOLDS, shares=by_k(SMALL, 0.1, 0.2, 0.3, 0.4, 0.5))
 for place in range(1, len(LEVELS)):
     falling = [0.1, 0.2, 0.3, 0.4, 0.5]
-    falling[place] = falling[place - 1] - 0.0001
+    falling[place] = falling[place - 1]
     case("progression with k", FAILS, shares=by_k(SMALL, *falling))
 case("progression with k", OPEN, shares=by_k(SMALL, 0.1, wide(0.2), 0.3, 0.4, 0.5))
 
@@ -129,13 +139,15 @@ def deviations(first, second):
 
 case("compact vectors", HOLDS, results=deviations([0.1] * SEEDS, [0.2] * SEEDS))
 case("compact vectors", FAILS, results=deviations([0.2] * SEEDS, [0.1] * SEEDS))
+case("compact vectors", FAILS, results=deviations([0.1] * SEEDS, [0.1] * SEEDS))
 case("compact vectors", OPEN, results=deviations([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]))
-case("n = 1 is unstable", HOLDS, results={"puddle-world-1/k-1": restless(*[0.1] * SEEDS)})
-case("n = 1 is unstable", FAILS, results={"puddle-world-1/k-1": restless(*[0.0999] * SEEDS)})
-case("n = 1 is unstable", OPEN, results={"puddle-world-1/k-1": restless(0.0, 0.1, 0.2)})
+stable = {"puddle-world-20/k-1": 0.8}
+case("n = 1 is unstable", HOLDS, results={"puddle-world-1/k-1": restless(*[0.1] * SEEDS)}, shares=stable)
+case("n = 1 is unstable", FAILS, results={"puddle-world-1/k-1": restless(*[0.0999] * SEEDS)}, shares=stable)
+case("n = 1 is unstable", OPEN, results={"puddle-world-1/k-1": restless(0.0, 0.1, 0.2)}, shares=stable)
 plans = {f"puddle-world-{n}/k-1": 0.5 for n in PLANS}
 case("longer plans are better", HOLDS, shares={**plans, "puddle-world-20/k-1": 0.6})
-case("longer plans are better", FAILS, shares={**plans, "puddle-world-20/k-1": 0.4})
+case("longer plans are better", FAILS, shares=plans)
 case("longer plans are better", OPEN, shares={**plans, "puddle-world-20/k-1": wide(0.5)})
 
 
@@ -159,6 +171,54 @@ case("longer plans are faster", FAILS, results=plans_learn([1] * SEEDS, [2] * SE
 case("longer plans are faster", HOLDS, results=plans_learn([None] * SEEDS, [4] * SEEDS))
 case("longer plans are faster", OPEN, results=plans_learn([2] * SEEDS, [1] * (SEEDS - 1) + [None]))
 case("longer plans are faster", OPEN, results=plans_learn([1, 2, 4], [2, 2, 2]))
+
+
+# What has to be so before a criterion decides
+def few_updates(key, family, updates=49, shares=(0.25, 0.4, 0.5, 0.5, 0.5)):
+    """Results in which one variant made so many updates, and all others 100."""
+    return {"shares": by_k(family, *shares), "results": {key: [{"steps": updates}] * SEEDS}}
+
+
+for name, family in (
+    *(("diminishing returns", SMALL), ("diminishing returns on 13k", LARGE), ("5 or 10 % like all", SMALL)),
+    ("5 or 10 % like all on 13k", LARGE),
+):
+    case(name, OPEN, **few_updates(f"{family}/k-100-percent", family))
+    case(name, HOLDS, **few_updates(f"{family}/k-100-percent", family, 50))
+    case(name, OPEN, shares=by_k(family, 0.25, 0.4, 0.5, 0.5, 0.5), fixed=0.51)
+rising, falling = (0.1, 0.2, 0.3, 0.4, 0.5), (0.1, 0.2, 0.3, 0.4, 0.3)
+case("progression with k", OPEN, **few_updates(f"{SMALL}/k-100-percent", SMALL, 49, falling))
+case("progression with k", HOLDS, **few_updates(f"{SMALL}/k-100-percent", SMALL, 50, rising))
+case("progression with k", FAILS, **few_updates(f"{SMALL}/k-100-percent", SMALL, 50, falling))
+case("5 or 10 % like all", OPEN, **few_updates(f"{SMALL}/k-10-percent", SMALL, 201))
+for name in ("k = 1 fails on 13k", "5 % beats k = 1 on 13k"):
+    case(name, OPEN, shares={f"{LARGE}/k-1": 0.1, f"{LARGE}/k-5-percent": 0.35}, fixed=0.4)
+case("k = 1 fails on 13k", FAILS, shares={f"{LARGE}/k-1": 0.3, f"{LARGE}/k-5-percent": 0.35}, fixed=0.4)
+case("5 % beats k = 1 on 13k", FAILS, shares={f"{LARGE}/k-1": 0.39, f"{LARGE}/k-5-percent": 0.35}, fixed=0.4)
+for name, family in (("uniform exploration on 835", SMALL), ("uniform exploration", LARGE)):
+    case(name, OPEN, shares={f"{family}/k-5-percent-uniform": 0.1, f"{family}/k-5-percent": 0.2}, fixed=0.4)
+collapsed = [{**each, "curve": {**each["curve"], "distinct": [9, 9, 1]}} for each in restless(*[0.0] * SEEDS)]
+for stable_one in (20, 200):
+    one_item = {f"recommender-49/dim-{stable_one}-k-1": collapsed}
+    case("compact vectors", OPEN, results={**deviations([0.1] * SEEDS, [0.1] * SEEDS), **one_item})
+unstable = {"puddle-world-1/k-1": restless(*[0.1] * SEEDS)}
+case("n = 1 is unstable", OPEN, results=unstable, shares={"puddle-world-20/k-1": 0.7999})
+for name, key, share in (
+    ("cart-pole slow", "cart-pole/k-1-slow", 0.8),
+    ("cart-pole medium", "cart-pole/k-1-medium", 0.7),
+    ("cart-pole fast", "cart-pole/k-1-fast", 0.7),
+    ("the lossiest lookup", "puddle-world-20/k-1-fast", 0.7),
+):
+    off = [{"lookup": [{"promise": 0.9, "recall": 0.95}]}] * SEEDS
+    case(name, OPEN, shares={key: share}, results={key: off})
+for name, lookups in (("recall matters", ("slow", "fast")), ("fast like medium", ("fast", "medium"))):
+    keys = [f"{LARGE}/k-5-percent-{lookup}" for lookup in lookups]
+    for key in keys:
+        case(name, OPEN, shares={keys[0]: 0.52, keys[1]: 0.5}, results={key: [{"lookup": []}] * SEEDS})
+    case(name, OPEN, shares={keys[0]: 0.52, keys[1]: 0.5}, fixed=0.53)
+    case(name, HOLDS, shares={keys[0]: 0.52, keys[1]: 0.5}, fixed=0.49)
+case("fast like medium", OPEN, shares={keys[0]: 0.52, keys[1]: 0.5}, fixed=0.51)
+case("fast like medium", OPEN, shares={keys[0]: 0.5, keys[1]: 0.52}, fixed=0.51)
 
 
 # Speeds
@@ -311,10 +371,12 @@ def test_a_note_says_why(tmp_path):
     rates = cells("cart-pole", k1_scan=1.0, k1_slow=1.26, k1_medium=1.26, k1_fast=1.26)
     assert note("only fast helps", rates=rates) == "ours help at every setting"
     assert note("only fast helps", rates={**rates, "speed-cart-pole/k-1-slow": 1.25}) == ""
-    assert note("k = 1 fails on 13k", shares={f"{LARGE}/k-1": 0.3}) == (
+    assert note("k = 1 fails on 13k", shares={f"{LARGE}/k-1": 0.3, f"{LARGE}/k-5-percent": 0.9}, fixed=0.4) == (
         "random 10.0 %, best fixed item 40.0 %; our agent learns at k = 1"
     )
-    assert note("k = 1 fails on 13k", shares={f"{LARGE}/k-1": 0.2}) == "random 10.0 %, best fixed item 40.0 %"
+    assert note("k = 1 fails on 13k", shares={f"{LARGE}/k-1": 0.2, f"{LARGE}/k-5-percent": 0.9}, fixed=0.4) == (
+        "random 10.0 %, best fixed item 40.0 %"
+    )
     assert note("longer plans are faster", results=plans_learn([None, 2, 2], [1, 1, 1])) == (
         "1 of 3 seeds of n = 1 never did, and count with all their steps"
     )

@@ -81,7 +81,7 @@ def test_the_end_of_a_run_is_counted_in_its_seconds():
 
 
 def test_baselines_are_shares_of_the_best(tmp_path):
-    evidence = Given(tmp_path, {"cart-pole/k-1": 0.5})
+    evidence = Given(tmp_path, {"cart-pole/k-1": 0.5}, fixed=0.4)
     assert evidence.baseline("cart-pole/k-1", "best fixed item") == 0.4
 
 

@@ -5,9 +5,9 @@ from typing import Any
 from reproduction.results import Result
 
 STATED = (
-    "Algorithm 2 as written: one environment and one update after each of its steps, targets of one step, plain networks, "
-    "one critic with the squared error, the actor's gradient at the proto-action itself, and random actions from the "
-    "likely subset only"
+    "Algorithm 2 as written: one environment and one update after each of its steps, targets of one step, plain "
+    "networks, one critic with the squared error, the actor's gradient at the proto-action itself, and random actions "
+    "from the likely subset only"
 )
 
 

@@ -44,6 +44,10 @@ class Evidence:
             raise MissingError(key)
         return self._found[key]
 
+    def has(self, key: str) -> bool:
+        """Whether any of its seeds has a result."""
+        return bool(self._found[key])
+
     def lacking(self, key: str) -> int:
         """How many of the planned seeds have no result."""
         return self._seeds[key] - len(self._found[key])

@@ -30,7 +30,8 @@ def summarize(claims: tuple[Claim, ...], evidence: Evidence, variants: dict[str,
         ),
         (
             "Wrong",
-            "Computed, or speeds of plain DDPG in this library on this machine: these contradict the paper for them only.",
+            "Computed, or speeds of plain DDPG in this library on this machine: these contradict the paper for "
+            "them only.",
             _lines(found, FAILS, False),
         ),
     ]

@@ -20,12 +20,12 @@ FIXED = "best fixed item"
 
 
 def only_if(test: Test, *guards: Guard, verdicts: tuple[str, ...] = (HOLDS, FAILS)) -> Test:
-    """A test whose verdicts, or some of them, count only if the guards have nothing to say."""
+    """A test whose verdicts, or some of them, count only if the guards have nothing to say; what they say is noted."""
 
     def guarded(evidence: Evidence) -> Finding:
         found = test(evidence)
         reasons = [reason for guard in guards if (reason := guard(evidence))]
-        if found.verdict not in verdicts or not reasons:
+        if found.verdict not in (*verdicts, OPEN) or not reasons:
             return found
         return replace(found, verdict=OPEN, note="; ".join(filter(None, [*reasons, found.note])))
 

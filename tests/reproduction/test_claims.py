@@ -356,6 +356,9 @@ def test_what_was_measured_is_said(tmp_path):
     assert find("linear in k", Given(tmp_path, rates=rates)).measured == "exponent 1.25"
     found = find("cart-pole k = 0.5 %", Given(tmp_path, {"cart-pole/k-5000": 0.1, "cart-pole/k-1": 0.8}))
     assert (found.measured, found.note) == ("12.5 % [12.5 %, 12.5 %]", "k = 1 made 1 times the steps")
+    studies = [{"lemma": {"relative_error": error}} for error in (0.0, 0.0, None)]
+    found = find("lemma on critics", Given(tmp_path, results={f"{SMALL}/k-5-percent": studies}))
+    assert found.measured == "candidates gain nothing"
     assert find("lemma", Given(tmp_path, results=drawn(-1.5))).measured == (
         "at most 1.5 standard errors apart, 3 settings"
     )
@@ -388,7 +391,7 @@ def test_a_note_says_why(tmp_path):
 
 
 def test_a_missing_seed_leaves_everything_open(tmp_path):
-    shares = {f"{LARGE}/k-5-percent": [0.6, 0.6], f"{LARGE}/k-1": [0.4, 0.4, 0.4]}
-    found = find("5 % beats k = 1 on 13k", Given(tmp_path, shares).plan(3))
+    shares = {f"{LARGE}/k-5-percent": [0.6] * 3, f"{LARGE}/k-1": [0.4] * 4}
+    found = find("5 % beats k = 1 on 13k", Given(tmp_path, shares).plan(4))
     assert (found.verdict, found.note) == (OPEN, f"seeds missing: 1 of {LARGE}/k-5-percent")
     assert find("5 % beats k = 1 on 13k", Given(tmp_path)).verdict == "missing"

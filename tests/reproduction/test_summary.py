@@ -2,18 +2,29 @@ import pytest
 
 from reproduction.claims import CLAIMS
 from reproduction.plan import variants
-from reproduction.summary import as_written, is_learned, summarize
+from reproduction.summary import SPEEDS, as_written, is_learned, summarize
 from tests.reproduction.given import CLAIM, Given
+
+RATES = {f"speed-cart-pole/k-1-{lookup}": 2.0 for lookup in ("slow", "medium", "fast")} | {
+    "speed-cart-pole/k-1-scan": 1.0
+}
 
 
 def test_a_claim_is_under_what_its_verdict_and_its_evidence_make_of_it(tmp_path):
     shares = {"cart-pole/k-1": 0.9, "puddle-world-20/k-1": 0.8}
-    given = Given(tmp_path, shares, {"speed-recommender/k-131": 15.0, "speed-recommender/k-13138": 1.0})
-    names = ("cart-pole k = 1", "cart-pole optimal", "15 times slower", "best score 150", "compact vectors")
+    given = Given(tmp_path, shares, {**RATES, "speed-recommender/k-131": 15.0, "speed-recommender/k-13138": 1.0})
+    names = (
+        "cart-pole k = 1",
+        "cart-pole optimal",
+        "15 times slower",
+        "best score 150",
+        "compact vectors",
+        "only fast helps",
+    )
     true, depends, wrong = summarize(tuple(CLAIM[name] for name in names), given, {})
     assert true[2] == ["All 13,138 candidates train about 15 times slower than 1 %. (15 times)"]
-    assert [line.rpartition(" - ")[2] for line in depends[2][:2]] == ["holds", "does not hold"]
-    assert depends[2][2] == "1 sentences are not decided: compact vectors"
+    assert [line.rpartition(" - ")[2] for line in depends[2][:3]] == ["holds", "does not hold", SPEEDS]
+    assert depends[2][3] == "1 sentences are not decided: compact vectors"
     assert wrong[2] == ["Without puddles the best score on the 50 x 50 map is 150. (153)"]
 
 

@@ -34,6 +34,7 @@ SIMILAR = 0.05  # of the optimum
 UNSTABLE = 0.1  # standard deviation of the share over the second half of a run
 STAYS = 3  # evaluations in a row
 FEW_UPDATES = 10  # in all of a run
+MORE = float(np.nextafter(0.0, 1.0))  # than nothing: a difference of exactly 0, as of collapsed runs, is no gain
 SAME_SPEED = 1.25  # times, within which speeds are called equal
 EMPTY = "S" + 49 * "." + "\n" + 48 * (50 * "." + "\n") + 49 * "." + "G"  # the paper's map without puddles
 SMALL, LARGE = "recommender-835", "recommender-13138"
@@ -99,7 +100,7 @@ def lemma_predicts(found: Evidence) -> Finding:
 def diminishing(family: str) -> Test:
     def test(found: Evidence) -> Finding:
         first, middle, last = (found.shares(f"{family}/k-{k}") for k in ("1", "5-percent", "100-percent"))
-        return compare(first, middle, last, of=lambda a, b, c: (b - a) - (c - b), unit=points, least=0.0)
+        return compare(first, middle, last, of=lambda a, b, c: (b - a) - (c - b), unit=points, least=MORE)
 
     return test
 
@@ -173,7 +174,7 @@ def longer_is_better(found: Evidence) -> Finding:
     means = [estimate(found.shares(f"puddle-world-{n}/k-1")).value for n in PLANS]
     gain = estimate(found.shares("puddle-world-20/k-1"), found.shares("puddle-world-1/k-1"), of=_difference)
     trend = ", ".join(f"n = {n} {percent(mean)}" for n, mean in zip(PLANS, means, strict=True))
-    return Finding(text(gain, points), judge(gain, least=0.0), trend)
+    return Finding(text(gain, points), judge(gain, least=MORE), trend)
 
 
 def longer_is_faster(found: Evidence) -> Finding:
@@ -215,7 +216,7 @@ def speed_up(found: Evidence) -> Finding:
 def progression(found: Evidence) -> Finding:
     names = ("1", "1-percent", "5-percent", "10-percent", "100-percent")
     shares = [found.shares(f"{SMALL}/k-{name}") for name in names]
-    verdict = all_of(judge(estimate(b, a, of=_difference), least=0.0) for a, b in pairwise(shares))
+    verdict = all_of(judge(estimate(b, a, of=_difference), least=MORE) for a, b in pairwise(shares))
     return Finding(", ".join(percent(estimate(share).value) for share in shares), verdict)
 
 
@@ -231,7 +232,7 @@ def beats_fixed(key: str) -> Test:
     def test(found: Evidence) -> Finding:
         fixed = found.baseline(key, "best fixed item")
         note = f"best fixed item {percent(fixed)}"
-        return compare(found.shares(key), of=lambda only: only - fixed, unit=points, least=0.0, note=note)
+        return compare(found.shares(key), of=lambda only: only - fixed, unit=points, least=MORE, note=note)
 
     return test
 
@@ -242,7 +243,7 @@ def equivalent(first: str, second: str) -> Test:
 
 def compact(found: Evidence) -> Finding:
     small, large = (_spread(found, f"recommender-49/dim-{dim}-k-1") for dim in (20, 200))
-    return compare(small, large, of=_difference, unit=points, most=0.0)
+    return compare(small, large, of=_difference, unit=points, most=-MORE)
 
 
 def helps_in_more_dimensions(found: Evidence) -> Finding:

@@ -2,6 +2,8 @@
 
 from reproduction import checks
 from reproduction.claim import Claim
+from reproduction.evidence import HOLDS
+from reproduction.guards import good, only_if, recalled
 
 CONTROL_CLAIMS = (
     Claim(
@@ -29,15 +31,15 @@ CONTROL_CLAIMS = (
         "cart-pole slow",
         "figure-3",
         "k = 1 converges with the slow lookup too.",
-        "at least 80 % of the reference controller's return",
-        checks.share("cart-pole/k-1-slow", checks.GOOD),
+        "at least 80 % of the reference controller's return, at the recall it promises",
+        only_if(checks.share("cart-pole/k-1-slow", checks.GOOD), recalled("cart-pole/k-1-slow")),
     ),
     Claim(
         "cart-pole medium",
         "figure-3",
         "k = 1 converges with the medium lookup too.",
-        "at least 80 % of the reference controller's return",
-        checks.share("cart-pole/k-1-medium", checks.GOOD),
+        "at least 80 % of the reference controller's return, at the recall it promises",
+        only_if(checks.share("cart-pole/k-1-medium", checks.GOOD), recalled("cart-pole/k-1-medium")),
     ),
     Claim(
         "cart-pole k = 0.5 %",
@@ -50,8 +52,8 @@ CONTROL_CLAIMS = (
         "cart-pole fast",
         "figure-3",
         "The film's policy: k = 1 with the fastest lookup is good too.",
-        "at least 80 % of the reference controller's return",
-        checks.share("cart-pole/k-1-fast", checks.GOOD),
+        "at least 80 % of the reference controller's return, at the recall it promises",
+        only_if(checks.share("cart-pole/k-1-fast", checks.GOOD), recalled("cart-pole/k-1-fast")),
     ),
     Claim(
         "lookup at k = 5,000",
@@ -78,8 +80,9 @@ CONTROL_CLAIMS = (
         "n = 1 is unstable",
         "figure-4",
         "With single moves (n = 1) a stable policy is hard to find in Puddle World.",
-        "standard deviation over the second half of a run at least 10 points of the optimum",
-        checks.unstable_at_1,
+        "standard deviation over the second half of a run at least 10 points of the optimum, while "
+        "n = 20 reaches 80 % of it",
+        only_if(checks.unstable_at_1, good("puddle-world-20/k-1", checks.GOOD), verdicts=(HOLDS,)),
     ),
     Claim(
         "longer plans are better",
@@ -114,13 +117,13 @@ CONTROL_CLAIMS = (
         "figure-5",
         "Even the lossiest lookup without re-ranking converges to an optimal policy there.",
         "at least 95 % of the exact optimum at a recall of 0.7",
-        checks.share("puddle-world-20/k-1-fast", checks.NEAR_OPTIMAL),
+        only_if(checks.share("puddle-world-20/k-1-fast", checks.NEAR_OPTIMAL), recalled("puddle-world-20/k-1-fast")),
     ),
     Claim(
         "all plans too slow",
         "figure-5",
         "With all 2^20 plans as candidates training does not reach its first evaluation.",
-        "at most ten updates in the time of a run, at the speed of plain DDPG on all cores",
+        "at most ten updates in the time of a run, at the speed of plain DDPG",
         checks.all_too_slow,
     ),
     Claim(

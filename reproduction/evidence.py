@@ -11,6 +11,7 @@ from reproduction.results import Result, Results
 from reproduction.statistics import Estimate, Reals, estimate
 
 HOLDS, FAILS, OPEN, MISSING = "holds", "does not hold", "not decided", "missing"
+WARM_UP = 1_000  # steps before the first update, where a result does not say
 LEAST_SEEDS = 3  # for a verdict about learning
 
 
@@ -43,6 +44,10 @@ class Evidence:
             raise MissingError(key)
         return self._found[key]
 
+    def has(self, key: str) -> bool:
+        """Whether any of its seeds has a result."""
+        return bool(self._found[key])
+
     def lacking(self, key: str) -> int:
         """How many of the planned seeds have no result."""
         return self._seeds[key] - len(self._found[key])
@@ -73,16 +78,36 @@ class Evidence:
         """Steps per second: each seed's of a learning run, or the one of a cell."""
         return [result["steps_per_second"] for result in self.results(key)]
 
+    def updates(self, key: str) -> list[float]:
+        """About how many updates each seed made: those of its steps after the warm-up."""
+        return [_updates(result) for result in self.results(key)]
+
+    def distinct(self, key: str) -> list[float]:
+        """The most different actions that each seed's policy took in any evaluation of the last fifth."""
+        return [max(late(result["curve"], of="distinct")) for result in self.results(key)]
+
+    def recalls(self, key: str) -> list[tuple[float, float]]:
+        """The recall that each lookup promised and the one that was measured in its run, where there was an index."""
+        lookups = [each for result in self.results(key) for each in result.get("lookup", [])]
+        return [(each["promise"], each["recall"]) for each in lookups]
+
     def baseline(self, key: str, name: str) -> float:
         """A baseline as a share of the best."""
         baselines = self.results(key)[0]["baselines"]
         return baselines[name] / next(iter(baselines.values()))
 
 
-def late(curve: dict[str, list[float]], part: float = 0.2) -> list[float]:
-    """The shares over the last part of a run's seconds."""
+def _updates(result: Result) -> float:
+    spec = result["spec"]
+    agent = spec["agent"]
+    trained = result["steps"] - agent.get("learning_starts", WARM_UP)
+    return max(0.0, trained / spec["n_envs"] / agent.get("train_freq", 1) * agent.get("gradient_steps", 1))
+
+
+def late(curve: dict[str, list[float]], part: float = 0.2, of: str = "share") -> list[float]:
+    """The shares, or something else, over the last part of a run's seconds."""
     after = (1 - part) * curve["seconds"][-1]
-    return [share for share, seconds in zip(curve["share"], curve["seconds"], strict=True) if seconds >= after]
+    return [share for share, seconds in zip(curve[of], curve["seconds"], strict=True) if seconds >= after]
 
 
 def percent(value: float) -> str:

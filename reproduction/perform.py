@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.measure import cpu_name
+from benchmarks.measure import commit, cpu_name
 from reproduction import lemma, lemma_check, speed
 from reproduction.plan import Run
 from wolpertinger.runs import evaluate, train
@@ -37,11 +37,13 @@ def perform(run: Run, folder: Path) -> dict[str, Any]:
 
 
 def made() -> dict[str, Any]:
-    """When, with what and on what."""
+    """When, of which code, with what and on what, and how busy it was."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
         "machine": {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "cpu": cpu_name()},
+        "load": [round(load, 2) for load in os.getloadavg()],
     }
 
 

@@ -11,7 +11,18 @@ from reproduction.evidence import FAILS, HOLDS, MISSING, OPEN, Evidence, Finding
 from reproduction.items import ITEMS, Figure, Item, SpeedCells
 from reproduction.plan import Variant
 from reproduction.results import Results
-from reproduction.tables import Rows, claim_rows, curve_rows, markdown, ratio_rows, speed_rows
+from reproduction.summary import Part, summarize
+from reproduction.tables import (
+    Rows,
+    claim_rows,
+    curve_rows,
+    departure_rows,
+    index_rows,
+    made_rows,
+    markdown,
+    ratio_rows,
+    speed_rows,
+)
 
 TITLE = "Deep Reinforcement Learning in Large Discrete Action Spaces, reproduced"
 LEAD = (
@@ -23,7 +34,13 @@ LEAD = (
     "The recommender's data are not the paper's, which are private, but the Complete Journey's."
 )
 VERDICTS = (HOLDS, FAILS, OPEN, MISSING)
-RATIOS = "As shares of the first row, which do not depend on the machine:"
+RATIOS = (
+    "As shares of the first row. They depend less on the machine than the speeds do, but they do: memory, caches and "
+    "threads change a lookup and a network differently."
+)
+DEPARTURES = "Settings that are not Algorithm 2 as written, read from the result files:"
+INDEXES = "What was looked up with:"
+MADE = "How the results were made"
 
 
 def write_report(results: Results, variants: dict[str, Variant]) -> tuple[Path, Path]:
@@ -54,12 +71,21 @@ def _tally(claims: tuple[Claim, ...], evidence: Evidence) -> str:
 
 def _tables(item: Item, evidence: Evidence) -> list[tuple[str, Rows]]:
     if isinstance(item, SpeedCells):
-        return [("", speed_rows(item, evidence)), (RATIOS, ratio_rows(item, evidence))]
-    return [("", curve_rows(item, evidence))] if isinstance(item, Figure) else []
+        return [
+            ("", speed_rows(item, evidence)),
+            (RATIOS, ratio_rows(item, evidence)),
+            (INDEXES, index_rows(item, evidence)),
+        ]
+    if isinstance(item, Figure):
+        return [("", curve_rows(item, evidence)), (DEPARTURES, departure_rows(item, evidence))]
+    return []
 
 
 def _document(evidence: Evidence, results: Results, variants: dict[str, Variant]) -> str:
-    parts = [f"# {TITLE}", LEAD, _state(results, variants)]
+    parts = [f"# {TITLE}"]
+    for heading, lead, lines in summarize(CLAIMS, evidence, variants):
+        parts += [f"## {heading}", lead, "\n".join(f"- {line}" for line in lines) or "None."]
+    parts += ["## What was done", LEAD, _state(results, variants)]
     parts += [f"## What the paper says: {_tally(CLAIMS, evidence)}", markdown(claim_rows(CLAIMS, evidence))]
     parts += [f"## What we set out to reach: {_tally(OURS, evidence)}", markdown(claim_rows(OURS, evidence))]
     for name, item in ITEMS.items():
@@ -68,6 +94,7 @@ def _document(evidence: Evidence, results: Results, variants: dict[str, Variant]
             parts.append(f"![{item.title}](figures/{name}.svg)")
         for lead, rows in _tables(item, evidence):
             parts += [lead, markdown(rows)]
+    parts += [f"## {MADE}", markdown(made_rows(results, variants))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -93,6 +120,8 @@ def _page(evidence: Evidence, drawings: dict[str, str], results: Results, varian
 <body>
 <main>
 <h1>{escape(TITLE)}</h1>
+{_top(summarize(CLAIMS, evidence, variants))}
+<h2>What was done</h2>
 <p>{escape(LEAD)}</p>
 <p class="state">{escape(_state(results, variants))}</p>
 <nav>{contents}</nav>
@@ -103,10 +132,23 @@ def _page(evidence: Evidence, drawings: dict[str, str], results: Results, varian
 {_summary(OURS, evidence)}
 </section>
 {sections}
+<section id="made">
+<h2>{MADE}</h2>
+{_table(made_rows(results, variants))}
+</section>
 </main>
 </body>
 </html>
 """
+
+
+def _top(parts: list[Part]) -> str:
+    """The half page that says what came out."""
+    shown = []
+    for heading, lead, lines in parts:
+        items = "\n".join(f"<li>{escape(line)}</li>" for line in lines) or "<li>None.</li>"
+        shown.append(f"<h2>{escape(heading)}</h2>\n<p>{escape(lead)}</p>\n<ul>{items}</ul>")
+    return "\n".join(shown)
 
 
 def _section(item: Item, evidence: Evidence, drawing: str | None) -> str:

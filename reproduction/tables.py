@@ -1,12 +1,15 @@
 """The tables as rows of text: what the page and the document both show."""
 
+from collections.abc import Iterable
 from statistics import fmean
 
 from benchmarks.speed.paper import STEPS_PER_SECOND
 from reproduction.claim import Claim
+from reproduction.departures import departures
 from reproduction.evidence import MISSING, Evidence, MissingError, percent, text
 from reproduction.items import Figure, SpeedCells
-from reproduction.plan import SPEED_TABLES, speed_key
+from reproduction.plan import SPEED_TABLES, Variant, speed_key
+from reproduction.results import Results
 from reproduction.statistics import estimate
 
 Rows = list[list[str]]
@@ -27,7 +30,7 @@ def speed_rows(item: SpeedCells, evidence: Evidence) -> Rows:
 
 
 def ratio_rows(item: SpeedCells, evidence: Evidence) -> Rows:
-    """Each row's speed as a share of the first row's, ours beside the paper's: hardware drops out."""
+    """Each row's speed as a share of the first row's, ours beside the paper's."""
     table = SPEED_TABLES[item.task]
     first = table.ks[0]
     rows: Rows = [["k", *table.lookups]]
@@ -58,7 +61,7 @@ def _rate(evidence: Evidence, key: str) -> str:
 def curve_rows(item: Figure, evidence: Evidence) -> Rows:
     """What each curve of a figure came to."""
     headings = ["curve", "share of the best known, at the end", "each seed", "best checkpoint"]
-    rows: Rows = [[*headings, "steps", "seconds", "tuning", "steps per second"]]
+    rows: Rows = [[*headings, "recall", "updates", "steps", "seconds", "tuning", "steps per second"]]
     for panel in item.panels:
         if panel.x == "seconds" and len(item.panels) > 1:
             continue  # the same runs again
@@ -67,7 +70,7 @@ def curve_rows(item: Figure, evidence: Evidence) -> Rows:
             try:
                 rows.append([name, *_came_to(evidence, key)])
             except MissingError:
-                rows.append([name, *[MISSING] * 7])
+                rows.append([name, *[MISSING] * (len(rows[0]) - 1)])
     return rows
 
 
@@ -78,7 +81,73 @@ def _came_to(evidence: Evidence, key: str) -> list[str]:
     shares = evidence.shares(key)
     seeds = ", ".join([*map(percent, shares), *[MISSING] * evidence.lacking(key)])
     best = percent(fmean(evidence.best(key)))
-    return [text(estimate(shares), percent), seeds, best, *(f"{mean:,.0f}" for mean in means)]
+    updates = f"{min(evidence.updates(key)):,.0f} to {max(evidence.updates(key)):,.0f}"
+    shown = [text(estimate(shares), percent), seeds, best, _recall(evidence.recalls(key)), updates]
+    return [*shown, *(f"{mean:,.0f}" for mean in means)]
+
+
+def _recall(found: list[tuple[float, float]]) -> str:
+    """What the lookups of the runs had, beside what they promised; without an index they are exact."""
+    if not found:
+        return "exact"
+    measured = ", ".join(f"{measured:.3g}" for _, measured in found)
+    return f"{measured} (promised: {found[0][0]:g})"
+
+
+def departure_rows(item: Figure, evidence: Evidence) -> Rows:
+    """Which settings of each curve's runs are not the paper's; curves that share them are one row."""
+    curves: dict[str, list[str]] = {}
+    for panel in item.panels:
+        for label, key in panel.curves.items():
+            name = f"{panel.title}, {label}" if panel.title else label
+            try:
+                found = dict.fromkeys(setting for result in evidence.results(key) for setting in departures(result))
+            except MissingError:
+                found = {MISSING: None}
+            names = curves.setdefault("; ".join(found) or "none", [])
+            names += [] if name in names else [name]
+    return [["curves", "not the paper's"], *([", ".join(names), what] for what, names in curves.items())]
+
+
+def index_rows(item: SpeedCells, evidence: Evidence) -> Rows:
+    """What each cell with an index looked up with."""
+    table = SPEED_TABLES[item.task]
+    lookups = [lookup for lookup in table.lookups if lookup != "exact"]
+    rows: Rows = [["k", *lookups]]
+    for k in table.ks:
+        if k < table.n:
+            rows.append([f"{k:,}", *(_index(evidence, speed_key(item.task, k, lookup)) for lookup in lookups)])
+    return rows
+
+
+def _index(evidence: Evidence, key: str) -> str:
+    try:
+        return str(evidence.results(key)[0]["index"])
+    except MissingError:
+        return MISSING
+
+
+def made_rows(results: Results, variants: dict[str, Variant]) -> Rows:
+    """How each file of results was made, those alike as one row."""
+    rows: Rows = [["results", "seeds", "threads", "cores", "commit", "load", "made"]]
+    for key, variant in variants.items():
+        made = [result["made"] for result in results.of(variant)]
+        if made:
+            machines = [each["machine"] for each in made]
+            loads = ", ".join(f"{each['load'][0]:g}" for each in made if each.get("load")) or "not recorded"
+            commits = dict.fromkeys(str(each.get("commit") or "not recorded") for each in made)
+            rows.append(
+                [
+                    *(key, str(len(made)), _different(each["threads"] for each in machines)),
+                    *(_different(each["cores"] for each in machines), ", ".join(commits), loads),
+                    _different(each["at"][:10] for each in made),
+                ]
+            )
+    return rows
+
+
+def _different(values: Iterable[object]) -> str:
+    return ", ".join(dict.fromkeys(map(str, values)))
 
 
 def claim_rows(claims: tuple[Claim, ...], evidence: Evidence) -> Rows:

@@ -34,7 +34,7 @@ def test_the_agent_learns_to_pick_the_nearest_action():
 
 def test_the_agent_learns_with_digits_and_more_actions_than_can_be_listed():
     env = TargetEnv(ActionProduct([np.linspace(-1, 1, 101)] * 6, space="multidiscrete"))
-    agent = Wolpertinger("MlpPolicy", env, k=4, **SETTINGS)
+    agent = Wolpertinger("MlpPolicy", env, k=4, **{**SETTINGS, "critic": "mlp", "candidates": "nearest"})
     before = score(agent, env)
     agent.learn(600)
     assert score(agent, env) > before + 0.4 > random_score(env) + 0.8

@@ -28,7 +28,7 @@ def test_a_help_page_fits_on_a_screen_and_ends_with_an_example(name, monkeypatch
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= COLUMNS
     assert "example:" in lines
-    assert lines[-1].startswith(("  wolpertinger", '  eval "$(wolpertinger'))
+    assert lines[-1].startswith(("  wolpertinger", '  eval "$(wolpertinger', "  python -c"))
 
 
 def test_all_commands_have_a_page():

@@ -28,7 +28,7 @@ def test_a_signal_saves_and_says_how_to_go_on(signum, code, tmp_path):
     kill(child, signum)
     assert wait(child) == code
     told = errors.read_text()
-    assert told.startswith("wolpertinger train: interrupted at step ")
+    assert "\nwolpertinger train: interrupted at step " in f"\n{told}"  # behind the bar
     assert told.endswith(f"the run is saved, go on with: wolpertinger train --resume {folder}\n")
     assert "Traceback" not in told
     assert json.loads((folder / "config.json").read_text())["steps"] == 200_000

@@ -22,7 +22,11 @@ def test_train_keeps_what_was_asked_for(run_folder):
 def made(monkeypatch):
     """The configs that would have been trained."""
     configs = []
-    monkeypatch.setattr(train, "train", lambda config, folder, **options: configs.append(config))
+
+    def trainer(options):
+        return lambda config, folder, **others: configs.append(config)
+
+    monkeypatch.setattr(train, "trainer", trainer)
     return configs
 
 

@@ -28,6 +28,7 @@ from wolpertinger import (
     BestByCritic,
     Columns,
     Exploration,
+    Factored,
     Levels,
     OfferedActions,
     Offline,
@@ -202,6 +203,7 @@ def _parts() -> dict[str, tuple[Call, list[str]]]:
         "MLP": (part("critic", MLP, k=4, candidates="nearest"), MLP),
         "TwoTower": (part("critic", TwoTower), TwoTower),
         "PerItem": (part("critic", PerItem, slates), PerItem),
+        "Factored": (part("critic", Factored, ActionProduct([np.linspace(-1, 1, 40)] * 2)), Factored),
         "BestByCritic": (part("candidates", BestByCritic, critic="two-tower"), BestByCritic),
         "Union": (part("candidates", Union, critic="two-tower"), Union),
     }
@@ -369,5 +371,5 @@ def odd_arguments(tries: int, seed: int = 0) -> dict[str, Any]:
 
 
 RESULTS = {"CandidateSource", "Candidates", "Explanation", "RankedActions", "States", "ActionSet"}
-PLAIN = {"Everything", "Nearest", "SlotBySlot", "TopItems", "envs"}  # without arguments
+PLAIN = {"BestByFactor", "Everything", "Nearest", "SlotBySlot", "TopItems", "envs"}  # without arguments
 CONSTRUCTORS = {name for name in wolpertinger.__all__ if not name.endswith("Error")} - RESULTS - PLAIN

@@ -96,7 +96,7 @@ def test_settings_of_a_critic_become_json_and_back(settings):
         ("linear", ValueError, r"critic='linear': give one of \"mlp\" or MLP\(...\), \"two-tower\" or TwoTower\(...\)"),
         ({"kind": "mlp", "width": 3}, ValueError, "critic: MLP has no width; it has interaction"),
         (3, TypeError, r"critic=3: give one of \"mlp\""),
-        (len, TypeError, r"give MLP\(...\), TwoTower\(...\) or, for slates, PerItem\(...\)"),
+        (len, TypeError, r"give MLP\(...\), TwoTower\(...\), for slates PerItem\(...\), or for levels Factored"),
     ],
 )
 def test_an_unknown_critic_is_refused(critic, error, message):

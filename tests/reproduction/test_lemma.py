@@ -175,11 +175,14 @@ SETS = {
 }
 
 
+PARTS = {"critic": "mlp", "candidates": "nearest"}  # whatever the class would choose
+
+
 @pytest.fixture(params=SETS)
 def agent(request):
     actions = SETS[request.param]()
     kwargs = {"net_arch": [16, 16], "n_critics": 2}
-    return Wolpertinger("MlpPolicy", Still(actions.space), actions, k=3, seed=0, policy_kwargs=kwargs)
+    return Wolpertinger("MlpPolicy", Still(actions.space), actions, k=3, seed=0, policy_kwargs=kwargs, **PARTS)
 
 
 def values_by_loop(agent, obs, k):

@@ -52,7 +52,7 @@ def test_a_result_that_is_deleted_reads_missing_in_every_place(key, results):
         if key in item.needs and hasattr(item, "task"):
             assert any(cell.startswith(MISSING) for row in speed_rows(item, evidence) for cell in row)
         elif key in item.needs and hasattr(item, "panels"):
-            assert [MISSING] * 7 in [row[1:] for row in curve_rows(item, evidence)]
+            assert [MISSING] * 9 in [row[1:] for row in curve_rows(item, evidence)]
     needing = [claim for claim in CLAIMS + OURS if key in _needs(claim, results, variants)]
     for claim in needing:
         assert claim.find(evidence).verdict == MISSING

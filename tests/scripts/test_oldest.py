@@ -39,4 +39,4 @@ def test_the_core_is_these_seven_and_every_dependency_has_a_lower_bound():
     pins = oldest(table)
     assert {requirement.partition(">=")[0] for requirement in table["dependencies"]} == CORE
     assert len(pins) == len({pin.partition("==")[0] for pin in pins}) > len(CORE)
-    assert table["optional-dependencies"]["all"] == ["wolpertinger[control,cli,data,logs,serve]"]
+    assert table["optional-dependencies"]["all"] == ["wolpertinger[control,cli,data,logs,serve,onnx]"]

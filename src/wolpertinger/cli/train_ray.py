@@ -16,11 +16,11 @@ def add_ray_options(parser: Any, default: str | None = None) -> None:
     """Where, and how many."""
     parser.add_argument(
         "--ray", nargs="?", const="", metavar="ADDRESS", default=default,
-        help="let workers on a Ray cluster step the environments: at ADDRESS or RAY_ADDRESS, or one of this machine",
+        help="let workers on a Ray cluster step environments",
     )  # fmt: skip
     parser.add_argument(
         "--workers", type=at_least(1, MAX_WORKERS), default=default,
-        help=f"on Ray, each with so many environments as --envs says (default: {WORKERS})",
+        metavar="N", help=f"on Ray, each of so many as --envs says (default: {WORKERS})",
     )  # fmt: skip
 
 

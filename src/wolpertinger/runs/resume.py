@@ -1,6 +1,7 @@
 """Go on with a run that was interrupted, from its last checkpoint, as if nothing had happened."""
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def _load(
 
 
 def _begin_anew(folder: Path) -> None:
-    print(f"{folder} was interrupted before its first checkpoint: it begins anew")
+    print(f"{folder} was interrupted before its first checkpoint: it begins anew", file=sys.stderr)
     for name in ("logs", STATE):
         shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "checkpoints").mkdir(exist_ok=True)

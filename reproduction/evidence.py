@@ -89,7 +89,8 @@ class Evidence:
     def recalls(self, key: str) -> list[tuple[float, float]]:
         """The recall that each lookup promised and the one that was measured in its run, where there was an index."""
         lookups = [each for result in self.results(key) for each in result.get("lookup", [])]
-        return [(each["promise"], each["recall"]) for each in lookups]
+        # Files from before the name was changed call the target a promise.
+        return [(each.get("target_recall", each.get("promise")), each["recall"]) for each in lookups]
 
     def baseline(self, key: str, name: str) -> float:
         """A baseline as a share of the best."""

@@ -140,7 +140,7 @@ def test_bytes_of_another_table_are_refused(vectors):
     data = FaissIndex(vectors, "Flat").to_bytes()
     with pytest.raises(ValueError, match="saved index 'Flat' holds 400 vectors of 4 dimensions, the table 399 of 4"):
         FaissIndex(vectors[:399], "Flat", built=data)
-    with pytest.raises(ValueError, match="the saved index is .*code_size=16.*makes .*code_size=12"):
+    with pytest.raises(ValueError, match=r"the saved index is .*code_size=16.*makes .*code_size=12"):
         FaissIndex(vectors[:, :3], "Flat", built=data)
     with pytest.raises(ValueError, match="saved index 'Flat' cannot be read"):
         FaissIndex(vectors, "Flat", built=data[:50])

@@ -55,8 +55,9 @@ def find_actions(space: Any, env: VecEnv | None, *, verbose: bool) -> ActionSet:
             [even_levels(-1, 1, int(size)) if size > 1 else [-1.0] for size in np.ravel(space.nvec)]
         )
         assumed = (
-            "taken for levels of controls, evenly spaced: neighbouring numbers do about the same. If they do not, give "
-            "actions=ActionProduct([np.eye(n) for n in env.action_space.nvec])"
+            "taken for levels of controls, evenly spaced. Up to 33 are learned one by one; of more, neighbouring "
+            "numbers do about the same. If they do not, give actions=ActionProduct([np.eye(n) for n in "
+            'env.action_space.nvec]), critic="factored"'
         )
     else:
         actions = ActionIds(count_actions(space))

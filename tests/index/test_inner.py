@@ -63,7 +63,7 @@ def shared(found, expected):
 def moved_index(distance, monkeypatch, recall=0.9, expected=QUERIES):
     """An index, and one like it over the same vectors moved; with the vectors, and what was tuned on the way."""
     many = np.random.default_rng(1).normal(size=(3_000, 6)).astype(np.float32)
-    before = InnerProductIndex(many, recall, build_seconds=20)
+    before = InnerProductIndex(many, recall, build_seconds=1_000)
     before._index._tuner._recipes = ["IVF64,Flat"]
     before._index.tune(before._lengthen(QUERIES), 5)
     if before._index._states[5].recipe == "exact":  # few vectors: a scan may be faster

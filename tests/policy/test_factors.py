@@ -90,7 +90,7 @@ def test_it_learns_what_each_factor_does_and_comes_back_from_a_file(tmp_path):
     agent.learn(1_500)
     obs = np.random.default_rng(0).uniform(-1, 1, (200, 4)).astype(np.float32)
     away = np.linalg.norm(env.set.embed(agent.predict(obs)[0]) - obs, axis=1).mean()
-    assert away < 0.9  # random actions: 1.6, the nearest ones: 0.06
+    assert away < 0.7  # random actions: 1.6, the nearest ones: 0.06
     agent.save(tmp_path / "agent.zip")
     loaded = Wolpertinger.load(tmp_path / "agent.zip")
     np.testing.assert_array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
